@@ -104,7 +104,7 @@ func (f *Frontier) planAll(ctx context.Context, ends []End, all []ending) {
 
 // endAll ends all in memory, and submits what must be committed.
 func (f *Frontier) endAll(ctx context.Context, ends []End, all []ending) {
-	held, under := false, 0 // the lock is, and what was done under it, priced as in a commit
+	held, under := false, 0 // whether the lock is held, and the cost of the work done under it
 	free := func() {
 		if held {
 			held, under = false, 0

@@ -31,7 +31,8 @@ import (
 const (
 	// sweepAtMost is how many timed blocks are looked through for each new note.
 	sweepAtMost = 32
-	// sweepFor is for how many new notes a block is looked through if there are finished URLs: their blocks are never due.
+	// sweepFor is how many new notes justify searching one more block when there are finished
+	// URLs, whose blocks never become due.
 	sweepFor = 4
 )
 

@@ -76,7 +76,7 @@ type Options struct {
 	Retry RetryPolicy
 	// Backoff slows down hosts that refuse contacts.
 	Backoff Backoff
-	// Quarantine determines when a host that only fails is merely probed.
+	// Quarantine determines when a host that only fails is only probed.
 	Quarantine Quarantine
 	// Scheduler chooses when a URL is visited again. Nil means never. Package
 	// recrawl/adapter has one.

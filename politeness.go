@@ -1,5 +1,5 @@
 // This file has what users choose about politeness: how long a host is left alone after a
-// contact, how one is slowed down that fails, when it is merely probed, and when a URL
+// contact, how one is slowed down that fails, when it is only probed, and when a URL
 // whose try failed is tried again.
 //
 // Package trouble has what failures mean for a host.

@@ -135,7 +135,7 @@ func late(err error) error {
 	return fmt.Errorf("%w: its deadline has passed; %w", frontier.ErrNotLeased, err)
 }
 
-// returnLocked gives a lease back that nobody waits for any more.
+// returnLocked gives a lease back if no caller waits for it any more.
 func (c *Client) returnLocked(l frontier.Lease) {
 	line, err := c.doneLine(l, &frontier.Outcome{Result: frontier.Requeue, Uncontacted: true})
 	if err != nil || c.closed { // it ends by its deadline

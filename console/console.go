@@ -1,5 +1,4 @@
-// Package console lets an operator look at a frontier and lay hands on it while a
-// crawl goes on: as JSON over HTTP, for programs, and as a page for a browser.
+// Package console lets an operator watch and control a running crawl: as JSON over HTTP, for programs, and as a page for a browser.
 //
 //	watch := console.NewWatch()
 //	f, err := frontier.Open(ctx, frontier.Options{Spill: db, OnEvent: watch.Event})
@@ -7,7 +6,7 @@
 //	c, err := console.New(f, console.Options{Watch: watch, Token: token})
 //	defer c.Close()
 //	go http.Serve(loopback, c.Page())  // for a browser; changes want the token
-//	go http.Serve(socket, c.Local())   // for whoever may open the socket
+//	go http.Serve(socket, c.Local())   // for those who may open the socket
 //
 // Client speaks to either, and to a Console in the same process (see Direct).
 //
@@ -94,7 +93,7 @@ type Options struct {
 	Names []string
 	// MemoryBudget is what memory is compared with. Zero: it is not shown.
 	MemoryBudget int64
-	// Watch is what the frontier's events, and the crawler's outcomes, are told to.
+	// Watch gets the frontier's events and the crawler's outcomes.
 	// Nil: there are no figures of failures and of politeness.
 	Watch *Watch
 	// Figures, if set, tells more figures to show, of a crawler for instance. It is
@@ -195,7 +194,7 @@ var ErrNoFrontier = errors.New("console: no frontier")
 // ErrConflict is wrapped by errors of an Options.Import for what does not go with what there is.
 var ErrConflict = errors.New("conflict")
 
-// New returns a Console of f, which is to be closed before f is.
+// New returns a Console of f. Close it before f.
 func New(f *frontier.Frontier, o Options) (*Console, error) {
 	if f == nil {
 		return nil, ErrNoFrontier

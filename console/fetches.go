@@ -216,9 +216,8 @@ func (w *Watch) failingNow() (hosts []string) {
 	return hosts
 }
 
-// nobodyAnswers tells whether the last requests failed, all of them, and every host that was asked
-// lately fails.
-func (w *Watch) nobodyAnswers() bool {
+// silent reports whether all of the last requests failed, and every host asked lately fails.
+func (w *Watch) silent() bool {
 	if w == nil {
 		return false
 	}

@@ -169,7 +169,7 @@ func (c *Console) who(r *http.Request) string {
 	return string(name)
 }
 
-// enter leads back whoever has the token.
+// enter redirects a client that has the token.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	lead(w, r, backOf(r), http.StatusSeeOther) // tokened has set the cookie
 }
@@ -218,7 +218,7 @@ func (c *Console) nameOf(token string) string {
 // whoKey is the key of who asks, in a context.
 type whoKey struct{}
 
-// As returns a context for requests to Local that somebody makes: the log names who changes something.
+// As returns a context for requests to Local in the name of a user: the log says who changed what.
 func As(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, whoKey{}, who)
 }

@@ -1,5 +1,5 @@
-// This file finds hosts among a million without keeping anybody waiting: a request looks
-// for a moment, and says where the next one goes on.
+// This file searches a million hosts in short steps: each request looks for a moment, and
+// returns a cursor for the next.
 
 package console
 
@@ -18,7 +18,7 @@ const (
 	// lookFor is how long a request looks for hosts; but leastLooked are looked at.
 	lookFor     = 50 * time.Millisecond
 	leastLooked = 128
-	fewHosts    = 5000 // that are put in order while somebody waits
+	fewHosts    = 5000 // that are sorted while a reader waits
 )
 
 // hosts lists hosts: in domain order, or the largest.
@@ -104,7 +104,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 }
 
 // ready tells whether hosts can be listed without a long wait: by size, or in order. What
-// makes them so is begun by the first who asks: a crawl that nobody looks at does not pay
+// makes them so is begun by the first reader: a crawl without readers does not pay
 // for it.
 func (c *Console) ready(what <-chan struct{}) bool {
 	if c.f.Stats().Hosts <= fewHosts {

@@ -58,7 +58,7 @@ func stateOf(row HostRow, reason frontier.Reason) (_ hostState, ok bool) {
 const watchedFor = time.Minute
 
 // survey counts the hosts: all if they are few, or else the largest, and those only while
-// somebody looks at the crawl.
+// a reader looks at the crawl.
 func (c *Console) survey(now time.Time) (x hostStates) {
 	count := func(h frontier.HostInfo) {
 		row := c.hostRow(h)

@@ -21,7 +21,7 @@ type Imported struct {
 	Faults []string `json:"faults,omitempty"`
 }
 
-// faultsAtMost is how many faults are told.
+// faultsAtMost is how many faults an answer lists.
 const faultsAtMost = 10
 
 // takeIn imports an export, whole or not at all, or the good lines of a list, whose URLs are

@@ -1,5 +1,5 @@
-// This file says how a crawl is: in a word, in a sentence, and why it is not faster. The page,
-// the API and whatever shows a Status get these from here.
+// This file summarizes a crawl: one word, one sentence, and what slows it down. The page, the
+// API and everything else that shows a Status get these from here.
 
 package console
 
@@ -39,7 +39,7 @@ type life struct {
 	ending string    // guarded by mu; how it ended, in words
 	since  time.Time // guarded by mu; of state
 	state  string    // guarded by mu; the last
-	looked time.Time // guarded by mu; when somebody asked for the Status
+	looked time.Time // guarded by mu; when a reader asked for the Status
 	end    time.Time // guarded by mu; of the crawl
 }
 
@@ -72,7 +72,7 @@ func (c *Console) Ended(cut <-chan struct{}, how string) {
 	}
 }
 
-// look notes that somebody looks.
+// look notes that a reader looks.
 func (c *Console) look(now time.Time) {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
@@ -283,7 +283,7 @@ func (s *Status) pace(x facts) string {
 	return said + ". Every host is in use or waits for its delay: more hosts would help, more workers would not."
 }
 
-// eta says when it will be done, or why nobody can say.
+// eta says when it will be done, or why that is unknown.
 func (s *Status) eta(x facts) string {
 	left := x.maxPages - s.Pages
 	switch {

@@ -19,7 +19,7 @@ type Status struct {
 	Since    *time.Time `json:"state_since,omitempty"`
 	Sentence string     `json:"sentence"`       // how it is; without a full stop
 	Pace     string     `json:"pace,omitempty"` // why it is not faster, and what would help
-	ETA      string     `json:"eta,omitempty"`  // when it will be done, or why nobody can say
+	ETA      string     `json:"eta,omitempty"`  // when it will be done, or why that is unknown
 
 	Pages          int64      `json:"pages"`                 // fetched by this process
 	PagesSince     *time.Time `json:"pages_since,omitempty"` // if the frontier had URLs before: since when pages are counted
@@ -94,14 +94,14 @@ func (h hostStates) view() HostStates {
 	return HostStates{h.of, h.n[hostFetching], h.n[hostReady], h.n[hostPausing], h.n[hostSlowed], h.n[hostProbed], h.n[hostHeld], h.part}
 }
 
-// status is how the crawl is, for somebody who looks at it.
+// status is the state of the crawl, for a reader.
 func (c *Console) status(ctx context.Context) Status {
 	c.look(time.Now())
 	return c.judged(ctx)
 }
 
 // Status is how the crawl is, for the process that runs it: unlike a request for it, it does not
-// count as somebody who looks.
+// count as a reader.
 func (c *Console) Status(ctx context.Context) Status { return c.judged(ctx) }
 
 // judged is how the crawl is.
@@ -166,7 +166,7 @@ func (c *Console) judged(ctx context.Context) Status {
 
 // facts are what the state depends on beside x, in which it counts pages and requests.
 func (c *Console) facts(ctx context.Context, x *Status, s frontier.Stats) facts {
-	f := facts{atRest: c.o.AtRest, silent: c.o.Watch.nobodyAnswers(), fault: c.o.Watch.storeFault(x.Now)}
+	f := facts{atRest: c.o.AtRest, silent: c.o.Watch.silent(), fault: c.o.Watch.storeFault(x.Now)}
 	x.Pages = pagesOf(s)
 	if c.o.Crawl != nil {
 		crawl := c.o.Crawl()

@@ -20,7 +20,7 @@ const (
 	maxGaps    = 4096 // hosts whose last contact is remembered
 )
 
-// Watch is told what happens, and remembers a bounded part of it. It is safe for
+// Watch records what happens, and remembers a bounded part of it. It is safe for
 // concurrent use.
 type Watch struct {
 	mu       sync.Mutex
@@ -84,7 +84,7 @@ func (w *Watch) storeFault(now time.Time) string {
 	return w.fault
 }
 
-// Outcome is to be told of each contact when the frontier has recorded it, as of
+// Outcome records a contact. Call it when the frontier has recorded it, as of
 // crawler.Options.OnDone: it counts failures.
 func (w *Watch) Outcome(l frontier.Lease, o frontier.Outcome) {
 	ended := o.Ended
@@ -122,9 +122,9 @@ func (w *Watch) forgetLeastLocked() {
 	}
 }
 
-// Contact is to be told of each contact with a host that is over: when it began, when the
+// Contact records a contact with a host that is over: when it began, when the
 // host might be contacted (the zero time: at any), and when it ended. It tells how gaps
-// were kept. Contacts that overlap, or are told in another order, are left out of the
+// were kept. Contacts that overlap, or come in another order, are left out of the
 // count, unless one came too early.
 func (w *Watch) Contact(host string, began, due, ended time.Time) {
 	w.mu.Lock()

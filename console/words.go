@@ -1,4 +1,4 @@
-// This file says things to people: events, reasons, times and sizes.
+// This file formats events, reasons, times and sizes for people.
 
 package console
 

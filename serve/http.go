@@ -1,5 +1,5 @@
-// This file is what all requests over HTTP have in common: who may ask, how errors are
-// told, and what is logged.
+// This file is what all requests over HTTP have in common: authorization, error responses,
+// and logging.
 
 package serve
 

@@ -109,7 +109,7 @@ func (s *Service) leaseTime(x float64) (time.Duration, error) {
 	return d, err
 }
 
-// waitTime is wait_s.
+// waitTime parses wait_s, and caps it.
 func waitTime(x float64) (time.Duration, error) {
 	d, err := seconds("wait_s", x)
 	if d > 0 {
@@ -364,7 +364,7 @@ func (st *stream) wait(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// lease is that of the path.
+// lease returns the lease named in the path.
 func (c *call) lease() (frontier.Lease, error) { return c.s.lease(c.r.PathValue("id")) }
 
 // lease finds one by its id. An id that no lease can have is one that has ended.

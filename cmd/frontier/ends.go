@@ -26,7 +26,7 @@ const (
 	exitNothing = 5 // the crawl ended, and no page was fetched
 )
 
-// exitStatuses are they for the help.
+// exitStatuses is the help text for the exit statuses.
 const exitStatuses = `The exit status is 0 if all is done, 1 if something could not be done, and 2 if the command
 line or the configuration is wrong and nothing was done. A crawl also ends with
   3  when it was stopped, or an operator's pause holds what is left, and URLs wait

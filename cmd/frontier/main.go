@@ -1,5 +1,5 @@
-// Command frontier crawls web sites politely, and lets an operator look at a crawl and
-// change it while it runs.
+// Command frontier crawls web sites politely, and lets an operator watch and control
+// a crawl while it runs.
 //
 //	frontier crawl -dir state -user-agent 'mybot/1.0' -contact https://me.example/bot http://a.example/
 //	frontier resume state

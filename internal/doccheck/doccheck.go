@@ -191,7 +191,7 @@ func Plan(docs []Document) (plan []Share, err error) {
 	}
 	for _, s := range shares {
 		if !used[s.Written] {
-			errs = append(errs, fmt.Errorf("%s: nobody says `%s`", Page, s.Written))
+			errs = append(errs, fmt.Errorf("%s: no document has `%s`", Page, s.Written))
 		}
 	}
 	return plan, errors.Join(errs...)

@@ -1,5 +1,5 @@
 // Package trouble decides what failures mean for a host: the gap between its contacts, when it
-// shrinks again, and when a host that only fails is merely probed. It is arithmetic on the State
+// shrinks again, and when a host that only fails is only probed. It is arithmetic on the State
 // that the caller stores for each host that failed; it does not depend on queues, rows or locks.
 //
 // A server that requires a gap of g between two contacts refuses contacts that come sooner. The
@@ -43,7 +43,7 @@ type Backoff struct {
 	ForgiveAfter time.Duration
 }
 
-// Quarantine defines when a host that only fails is merely probed: see frontier.Quarantine, which
+// Quarantine defines when a host that only fails is only probed: see frontier.Quarantine, which
 // has the same fields.
 type Quarantine struct {
 	Disabled bool
