@@ -123,7 +123,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	}
 	defer c.running.Store(false)
 	if c.started.Load() == nil {
-		if err := c.parking.open(untilRun); err != nil {
+		if err := errors.Join(c.parking.open(untilAgain), c.parking.open(untilRun)); err != nil {
 			return fmt.Errorf("crawler: %w", err)
 		}
 	}
@@ -142,6 +142,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	house.Go(func() { r.cutAfterGrace(cut, finished) })
 	house.Go(func() { c.reportProgress(finished) })
 	house.Go(func() { c.keepTraps(finished) })
+	house.Go(func() { c.lookAgain(finished) })
 	house.Go(func() { r.lookAhead(finished) })
 	waiting := make(chan struct{}, c.opts.Workers) // pages that wait without a worker
 	var start func()

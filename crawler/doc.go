@@ -83,10 +83,11 @@
 //
 // A refused link is not added. A refused URL that is already waiting is parked instead, since the
 // filters of a resumed crawl may be wrong: it waits in the frontier, in a separate paused crawl,
-// and Unpark brings it back. The targets of redirects from seeds are parked, too. URLs that this
-// run cannot fetch are parked until the next Crawler's Run: those at forbidden addresses, those of
-// a host that has reached MaxPagesPerHost, and seeds that robots.txt forbids or that were given up
-// (GivenUp). Progress counts both kinds. Parking requires that crawls (Entry.Crawl) have numbers
+// and Unpark brings it back, or its host when that joins the scope. The targets of redirects from
+// seeds are parked, too. URLs that this run cannot fetch are parked until the next Crawler's Run:
+// those of a host that has reached MaxPagesPerHost, and seeds that were given up (GivenUp). URLs at
+// forbidden addresses, and seeds that robots.txt forbids, are looked at again in the same Run, while
+// it lasts: after a minute, later after up to an hour. Progress counts both kinds. Parking requires that crawls (Entry.Crawl) have numbers
 // below 1<<24.
 //
 // # Stopping and resuming

@@ -13,7 +13,7 @@ import (
 
 // causes are the classes of errors that say something about the host.
 var causes = map[fetch.Class]reply.Cause{
-	fetch.DNS: reply.DNS, fetch.Connect: reply.Connect, fetch.TLS: reply.TLS, fetch.Timeout: reply.Timeout, fetch.Cut: reply.Cut,
+	fetch.DNS: reply.DNS, fetch.Blocked: reply.DNS, fetch.Connect: reply.Connect, fetch.TLS: reply.TLS, fetch.Timeout: reply.Timeout, fetch.Cut: reply.Cut,
 }
 
 // failureOf classifies a failed request.

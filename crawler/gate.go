@@ -289,6 +289,7 @@ func (g *gate) block(site string, now time.Time) {
 	r := g.sites[site]
 	r.rules, r.pause, r.applied, r.blocked = nil, 0, true, true
 	g.settleLocked(r, now)
+	r.expires = now.Add(min(g.ttl, lookFirst)) // its name is looked up again then
 }
 
 // found records rules that were found by following another site's redirect, unless the site is

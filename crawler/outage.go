@@ -8,6 +8,9 @@
 //     without an answer of a name server; or five, including those that refuse the connection,
 //     because a device in between can send a refusal
 //
+// A host that answered and whose name now leads to an address that may not be contacted has not
+// moved there: a portal or a filter answers for its name server. It counts as one without an answer.
+//
 // Failures before there is enough evidence must not slow hosts down either: if robots.txt is
 // unreachable, the first failure since the host answered does not count, and the request is
 // repeated after the usual delay.
@@ -26,6 +29,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -75,7 +80,14 @@ const (
 	answered            // by the host
 	refused             // by the host, or by something on the way
 	silence
+	lie // of a name server: the address may not be contacted; evidence if the host has answered before
 )
+
+// misled reports whether a fetch failed because the name of a host that has answered leads to an
+// address that may not be contacted.
+func (c *Crawler) misled(site string, res *fetch.Result, err error) bool {
+	return kindOf(res, err) == lie && c.gate.answered(site)
+}
 
 // kindOf judges a fetch by its result and error.
 func kindOf(res *fetch.Result, err error) answerKind {
@@ -98,6 +110,12 @@ func kindOf(res *fetch.Result, err error) answerKind {
 			return refused
 		}
 		return silence
+	case fetch.Blocked:
+		if e, ok := errors.AsType[*fetch.Error](err); ok {
+			if _, err := netip.ParseAddr(strings.Trim(hostOf(siteOf(e.URL)), "[]")); err != nil {
+				return lie
+			}
+		}
 	case fetch.Timeout: // once connected, the cause is the host, or an outage that began after that
 		if res.Status == 0 && (res.Timing.Reused || !res.Remote.IsValid()) {
 			return silence
@@ -124,7 +142,7 @@ func (o *outage) take(host string, known bool, kind answerKind, now time.Time) {
 		}
 		o.since, o.spent = time.Time{}, false
 		return
-	case kind == nothing:
+	case kind == nothing, kind == lie && !known:
 		return
 	case !o.since.IsZero():
 		o.expireLocked(now)
@@ -176,13 +194,13 @@ func (o *outage) began() time.Time {
 // excuses reports whether a failed fetch is held against no one.
 func (o *outage) excuses(res *fetch.Result, err error) bool {
 	kind := kindOf(res, err)
-	return (kind == silence || kind == refused) && o.away()
+	return kind >= refused && o.away()
 }
 
 // excusesFirst reports whether a failed fetch is the first from a host since its last answer. It is
 // excused, because an outage may be starting.
 func (o *outage) excusesFirst(host string, res *fetch.Result, err error) bool {
-	if kind := kindOf(res, err); kind != silence && kind != refused {
+	if kindOf(res, err) < refused {
 		return false
 	}
 	o.mu.Lock()

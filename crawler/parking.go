@@ -25,16 +25,27 @@ import (
 type parkedUntil uint32
 
 const (
-	untilWider parkedUntil = iota // Unpark: the scope of the crawl has changed
+	untilWider parkedUntil = iota // the crawl is about more: Unpark, or a host that joins the scope
+	untilAgain                    // the time for another look, or the next Crawler's Run
 	untilRun                      // the next Crawler's Run
 	parkings
 )
+
+// What is parked untilAgain is looked at after lookFirst, and, as long as some of it is parked
+// again, after twice the time, up to lookMost. No host is contacted for it.
+const (
+	lookFirst = time.Minute
+	lookMost  = time.Hour
+)
+
+// mostAwaited is for how many hosts it is known that URLs are parked until the scope is wider.
+const mostAwaited = 1 << 16
 
 // The number of a lot has the first bit set, then the event that brings its URLs back, then its
 // generation, then the number of their original crawl.
 const (
 	lotBit      = 1 << 31
-	untilShift  = 30
+	untilShift  = 29
 	generations = 1 << (untilShift - homeBits)
 	homeBits    = 24
 	homeMask    = 1<<homeBits - 1
@@ -45,7 +56,7 @@ func lotNumber(until parkedUntil, generation, crawl uint32) uint32 {
 }
 
 func isLot(crawl uint32) bool        { return crawl&lotBit != 0 }
-func untilOf(lot uint32) parkedUntil { return parkedUntil(lot >> untilShift & 1) }
+func untilOf(lot uint32) parkedUntil { return parkedUntil(lot >> untilShift & 3) }
 func generationOf(lot uint32) uint32 { return lot >> homeBits & (generations - 1) }
 func homeOf(lot uint32) uint32       { return lot & homeMask }
 
@@ -60,8 +71,11 @@ func Lot(crawl uint32) (home uint32, why string, ok bool) {
 
 // String says why URLs are parked, and what brings them back.
 func (u parkedUntil) String() string {
-	if u == untilRun {
+	switch u {
+	case untilRun:
 		return "it cannot be fetched in this run, and comes back in the next"
+	case untilAgain:
+		return "its address or its robots.txt does not permit it now; that is looked at again in this run, and in the next"
 	}
 	return "what the crawl wants does not include it, and it comes back when it does"
 }
@@ -103,6 +117,9 @@ type parking struct {
 	generation [parkings]uint32 // guarded by mu; of the lots in use
 	paused     map[uint32]bool  // guarded by mu; lots that are known to be
 	told       [parkings]bool   // guarded by mu; the first URL was logged for the operator
+	awaited    map[string]bool  // guarded by mu; hosts with URLs parked untilWider; nil if there may be others
+	look       time.Time        // guarded by mu; when what is parked untilAgain is looked at; zero if there is none
+	rest       time.Duration    // guarded by mu; before the next look
 }
 
 func newParking(x Frontier) *parking {
@@ -123,7 +140,7 @@ func newParking(x Frontier) *parking {
 	return p
 }
 
-// unused is a generation without URLs.
+// unused is a generation without URLs, from the present one on.
 func (p *parking) unused(until parkedUntil) uint32 {
 	var used [generations]bool
 	for _, id := range p.f.Crawls() {
@@ -131,23 +148,33 @@ func (p *parking) unused(until parkedUntil) uint32 {
 			used[generationOf(id)] = true
 		}
 	}
-	for g := range used {
-		if !used[g] {
-			return uint32(g)
+	for n := range uint32(generations) {
+		if g := (p.generation[until] + n) % generations; !used[g] {
+			return g
 		}
 	}
 	return 0 // its URLs are parked again
 }
 
-// lot returns where a URL of a crawl is parked; ok is false if it cannot be: its crawl's number is
-// too high, or the frontier does not keep lots.
-func (p *parking) lot(until parkedUntil, crawl uint32) (lot uint32, ok bool, err error) {
-	if p.f == nil || crawl > homeMask {
+// lot returns where an entry is parked; ok is false if it cannot be: its crawl's number is too high,
+// or the frontier does not keep lots. The reason must be judged after it: one that is gone by then
+// may not open the lot again.
+func (p *parking) lot(until parkedUntil, e frontier.Entry) (lot uint32, ok bool, err error) {
+	if p.f == nil || e.Crawl > homeMask {
 		return 0, false, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	lot = lotNumber(until, p.generation[until], crawl)
+	switch {
+	case until == untilAgain && p.look.IsZero():
+		p.rest = min(max(2*p.rest, lookFirst), lookMost)
+		p.look = time.Now().Add(p.rest)
+	case until == untilWider && len(p.awaited) == mostAwaited:
+		p.awaited = nil
+	case until == untilWider && p.awaited != nil:
+		p.awaited[hostOf(siteOf(e.URL))] = true
+	}
+	lot = lotNumber(until, p.generation[until], e.Crawl)
 	if !p.paused[lot] {
 		if err := p.f.Pause(frontier.Crawl(lot)); err != nil {
 			return 0, false, err
@@ -164,6 +191,10 @@ func (p *parking) open(until parkedUntil) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.openLocked(until)
+}
+
+func (p *parking) openLocked(until parkedUntil) error {
 	for _, id := range p.f.Crawls() {
 		if x, _ := p.f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == frontier.On {
 			if err := p.f.Clear(frontier.Crawl(id)); err != nil {
@@ -172,7 +203,42 @@ func (p *parking) open(until parkedUntil) error {
 			delete(p.paused, id)
 		}
 	}
+	p.generation[until]++ // a worker may still park in this one
 	p.generation[until] = p.unused(until)
+	switch until {
+	case untilWider:
+		p.awaited = map[string]bool{}
+	case untilAgain:
+		p.look = time.Time{}
+	}
+	return nil
+}
+
+// joined brings back what waits for a host to be in the scope, and with it what else is parked
+// untilWider, unless all of that is known to be of other hosts.
+func (p *parking) joined(host string) error {
+	if p.f == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.awaited != nil && !p.awaited[host] {
+		return nil
+	}
+	return p.openLocked(untilWider)
+}
+
+// lookAgain brings back what is parked untilAgain when it is time.
+func (p *parking) lookAgain(now time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.f == nil:
+	case p.look.IsZero(): // nothing was parked again
+		p.rest = 0
+	case !now.Before(p.look):
+		return p.openLocked(untilAgain)
+	}
 	return nil
 }
 
@@ -205,9 +271,12 @@ func (c *Crawler) Unpark() error { return c.parking.open(untilWider) }
 // park ends a lease whose URL is to come back at another time.
 func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error {
 	c := r.c
-	lot, ok, err := c.parking.lot(until, l.Entry.Crawl)
+	lot, ok, err := c.parking.lot(until, l.Entry)
 	if err != nil {
 		return r.lost(l, err)
+	}
+	if until == untilWider && why.Rule == "scope" && !c.outOfScope(l.Entry).Refused() { // its host has joined meanwhile
+		return r.handBack(l, 0, 0)
 	}
 	if !ok {
 		c.log.Warn("a URL is dropped: its frontier, or the number of its crawl, does not let it be parked", "url", fetch.Redact(l.Entry.URL), "crawl", l.Entry.Crawl)
@@ -215,10 +284,11 @@ func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error
 	}
 	r.saw.why = why
 	if c.parking.tell(until) {
-		what := "waiting URLs are not wanted by this run: they are parked, and come back when it wants them again"
-		if until == untilRun {
-			what = "URLs cannot be fetched in this run: they are parked until the next"
-		}
+		what := [...]string{
+			untilWider: "waiting URLs are not wanted by this run: they are parked, and come back when it wants them again",
+			untilAgain: "URLs cannot be fetched now: they are parked, and looked at again in this run and in the next",
+			untilRun:   "URLs cannot be fetched in this run: they are parked until the next",
+		}[until]
 		c.log.Warn(what, "first", fetch.Redact(l.Entry.URL), "rule", why.Rule, "detail", why.Detail)
 	}
 	c.counters.parked.Add(1)
@@ -273,9 +343,12 @@ func (c *Crawler) noteFailure(e frontier.Entry, status int, err error) {
 func (c *Crawler) parkTarget(seed, e frontier.Entry, why filter.Reason) []frontier.Entry {
 	c.noteTrouble(seed, "leads to "+fetch.Redact(e.URL), "which is refused by "+why.Rule, why.Detail)
 	c.log.Warn("a seed redirects to a URL that is not wanted", "url", fetch.Redact(seed.URL), "target", fetch.Redact(e.URL), "rule", why.Rule, "detail", why.Detail)
-	lot, ok, err := c.parking.lot(untilWider, e.Crawl)
+	lot, ok, err := c.parking.lot(untilWider, e)
 	if err != nil || !ok { // the frontier is closed, as Done will say
 		return nil
+	}
+	if !c.refuse(e).Refused() { // its host has joined meanwhile
+		return []frontier.Entry{e}
 	}
 	e.Crawl, e.Force = lot, true
 	return []frontier.Entry{e}
@@ -289,7 +362,7 @@ func (c *Crawler) GivenUp(e frontier.Entry, o frontier.Outcome) {
 		return
 	}
 	c.noteTrouble(e, "given up", o.Failure.String())
-	lot, ok, err := c.parking.lot(untilRun, e.Crawl)
+	lot, ok, err := c.parking.lot(untilRun, e)
 	if err == nil && !ok {
 		return
 	}
@@ -302,4 +375,16 @@ func (c *Crawler) GivenUp(e frontier.Entry, o frontier.Outcome) {
 		return
 	}
 	c.counters.parked.Add(1)
+}
+
+// lookAgain brings back, while a run lasts, what may have become possible.
+func (c *Crawler) lookAgain(finished <-chan struct{}) {
+	everyUntil(lookFirst, finished, func(last bool) {
+		if last {
+			return
+		}
+		if err := c.parking.lookAgain(time.Now()); err != nil {
+			c.log.Warn("parked URLs cannot be brought back", "error", err)
+		}
+	})
 }

@@ -235,3 +235,115 @@ func TestLaterRedirectOfASeedStaysInScope(t *testing.T) {
 		assert.Equal(t, 2, w.asks[seed])
 	})
 }
+
+// What was parked before its host joined the scope comes back when it does, in the same run, by
+// whichever way it had come, and what is of other hosts stays.
+func TestParkedURLComesBackWhenItsHostJoins(t *testing.T) {
+	const sitemap, elsewhere = "http://www.example/map.xml", "http://other.example/"
+	for name, before := range map[string]int{"in this run": 0, "by an earlier run": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				w.pages[seed] = func(n int) answer {
+					if n <= before {
+						return answer{status: 503}
+					}
+					return answer{status: 301, location: "http://www.example/", takes: 5 * time.Second}
+				}
+				w.always("http://www.example/", page())
+				w.always(sitemap, page())
+				f := openFrontier(t, frontier.Options{})
+				_, err := f.Add(t.Context(), frontier.Entry{URL: sitemap, Depth: 1, Crawl: 3}, frontier.Entry{URL: elsewhere, Depth: 1})
+				require.NoError(t, err)
+				o := Options{Workers: 4, Scope: Scope{Hosts: []string{"a.example"}, Seeds: []string{seed}}}
+				if before > 0 {
+					ran(t, f, w, Options{Scope: Scope{Hosts: []string{"a.example"}}}, false)
+					assert.Equal(t, []uint32{lotNumber(untilWider, 0, 3)}, Lots(f, 3))
+				}
+				p := ran(t, f, w, o, false, seed)
+				assert.Equal(t, []int64{2, 1}, []int64{p.Pages, p.Parked})
+				assert.Equal(t, []string{seed, "http://www.example/", sitemap}, w.urls())
+			})
+		})
+	}
+}
+
+// A host that joins opens the lots if something of it is parked, or may be.
+func TestJoinOpensForItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := openFrontier(t, frontier.Options{})
+		p := newParking(f)
+		require.NoError(t, p.joined("any.example"))
+		_, ok, err := p.lot(untilWider, frontier.Entry{URL: "http://b.example/"})
+		require.True(t, ok)
+		require.NoError(t, err)
+		was := p.generation
+		require.NoError(t, p.joined("any.example"))
+		assert.Equal(t, was, p.generation, "nothing of it is parked")
+		require.NoError(t, p.joined("b.example"))
+		assert.NotEqual(t, was, p.generation, "what is parked from now on does not meet what comes back")
+	})
+}
+
+// An address that may be contacted again, and a robots.txt that permits again, bring what they held
+// back while the run lasts.
+func TestParkedURLComesBackWhenItsReasonIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		blocked := func(n int) answer {
+			if n <= 3 {
+				return answer{class: fetch.Blocked}
+			}
+			return answer{status: 404}
+		}
+		w.pages["http://new.example/robots.txt"] = blocked
+		w.always("http://new.example/", page())
+		w.pages["http://forbidden.example/robots.txt"] = func(n int) answer {
+			if n == 1 {
+				return text("User-agent: *\nDisallow: /$\n")
+			}
+			return answer{status: 404}
+		}
+		w.always("http://forbidden.example/", page())
+		for i := range 400 {
+			w.always(fmt.Sprintf("%s%d", seed, i), page(fmt.Sprintf("/%d", i+1)))
+		}
+		f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Minute)})
+		p := ran(t, f, w, Options{RobotsTTL: 2 * time.Hour}, false, seed+"0", "http://new.example/", "http://forbidden.example/")
+		assert.Equal(t, []int64{402, 0}, []int64{p.Pages, p.NextRun})
+		assert.Less(t, w.asks["http://new.example/robots.txt"], 10)
+	})
+}
+
+// A name server that lies for a moment parks nothing: hosts that have answered are tried again, and
+// are taken to be there if there are several.
+func TestNameServerThatLies(t *testing.T) {
+	for name, hosts := range map[string]int{"of one host": 1, "of all hosts": 4} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				began, seeds := time.Now(), []string{}
+				for i := range hosts {
+					s := fmt.Sprintf("http://h%d.example/", i)
+					seeds = append(seeds, s)
+					for j := range 20 {
+						w.pages[fmt.Sprintf("%s%d", s, j)] = func(int) answer {
+							if at := time.Since(began); at > 8*time.Second && at < time.Minute {
+								return answer{class: fetch.Blocked}
+							}
+							return page(fmt.Sprintf("/%d", j+1))
+						}
+					}
+					w.always(s, page("/0", "/1", "/2"))
+				}
+				var lost int
+				f := openFrontier(t, frontier.Options{OnGiveUp: func(frontier.Entry, frontier.Outcome) { lost++ }})
+				p := ran(t, f, w, Options{Workers: 4}, false, seeds...)
+				assert.Equal(t, []int64{int64(21 * hosts), 0, 0, 0}, []int64{p.Pages, p.NextRun, p.Blocked, int64(lost)})
+				if hosts > 1 {
+					assert.LessOrEqual(t, p.Failed, int64(outageHosts), "only those from which it was seen")
+				}
+			})
+		})
+	}
+}

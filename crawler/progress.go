@@ -53,7 +53,7 @@ type Progress struct {
 
 	// Parked URLs, by this Run and those before: see Crawler.Unpark.
 	Parked  int64 // until the crawl is about more
-	NextRun int64 // until the next Crawler's Run: blocked, of a full host, seeds that failed
+	NextRun int64 // until the next Crawler's Run at the latest: blocked, of a full host, seeds that failed
 
 	// Trouble is why one of the first seeds could not be fetched, if none of them could; empty
 	// otherwise.
@@ -83,7 +83,7 @@ func (c *Crawler) Progress() Progress {
 		Lookup: time.Duration(n.lookup.Load()), Fetching: time.Duration(n.fetching.Load()), Frontier: c.frontier.Stats(),
 	}
 	parked := c.parking.count()
-	p.Parked, p.NextRun = parked[untilWider], parked[untilRun]
+	p.Parked, p.NextRun = parked[untilWider], parked[untilAgain]+parked[untilRun]
 	if x := c.trouble.Load(); x != nil {
 		p.Trouble = *x
 	}

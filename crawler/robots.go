@@ -116,7 +116,7 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	case a.stopped(err):
 		c.gate.release(a.site, c.now())
 		return "", a.neutral(slot, res)
-	case fetch.ClassOf(err) == fetch.Blocked:
+	case fetch.ClassOf(err) == fetch.Blocked && !c.misled(siteOf(a.target), res, err):
 		return "", a.blocked(slot, err)
 	case err != nil:
 		return "", a.failed(slot, res, err)

@@ -84,14 +84,14 @@ func (r *run) drop(l frontier.Lease, why filter.Reason) error {
 	return r.done(l, o)
 }
 
-// block ends a lease whose URL is at a forbidden address, and counts it. The next run may allow the
-// address, or find another one.
+// block ends a lease whose URL is at a forbidden address, and counts it. Its name may lead to another
+// one later, and the next run may allow it.
 func (r *run) block(l frontier.Lease) error {
 	if visited(l) {
 		return r.deny(l, &r.c.counters.blocked, blockedReason)
 	}
 	r.c.counters.blocked.Add(1)
-	return r.park(l, untilRun, blockedReason)
+	return r.park(l, untilAgain, blockedReason)
 }
 
 var (
@@ -99,13 +99,13 @@ var (
 	robotsReason  = filter.Reason{Rule: "robots.txt", Detail: "it forbids the URL"}
 )
 
-// deny ends a lease whose URL may not be fetched now, and counts it. The next run requests a seed
-// again.
+// deny ends a lease whose URL may not be fetched now, and counts it. A seed is requested again, since
+// no link may lead to it.
 func (r *run) deny(l frontier.Lease, n *counter, why filter.Reason) error {
 	n.Add(1)
 	r.saw.why = why
 	if isSeed(l.Entry) && !visited(l) {
-		return r.park(l, untilRun, filter.Reason{Rule: "seed", Detail: "robots.txt forbids it"})
+		return r.park(l, untilAgain, filter.Reason{Rule: "seed", Detail: "robots.txt forbids it"})
 	}
 	o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
 	r.c.missed(l, &o)
@@ -153,7 +153,10 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.done(l, p.Outcome)
 	case fetch.ClassOf(err) == fetch.Blocked:
 		c.log.Info("an address may not be contacted", "url", fetch.Redact(l.Entry.URL), "error", err)
-		return false, r.block(l)
+		if !c.misled(siteOf(l.Entry.URL), res, err) {
+			return false, r.block(l)
+		}
+		p.Outcome.Result = frontier.Failed
 	case fetch.ClassOf(err) == fetch.Unwanted: // visited, without a body
 		c.counters.unwanted.Add(1)
 	case err != nil && c.lastBroken(p, err):
@@ -389,6 +392,9 @@ func (c *Crawler) joinScope(l frontier.Lease) {
 		return
 	}
 	c.log.Info("a host joins the scope: a seed redirects there", "host", host, "url", fetch.Redact(l.Entry.URL))
+	if err := c.parking.joined(host); err != nil { // before it is stored, or a kill between them would leave its URLs parked
+		c.log.Warn("the URLs of a host that joined the scope stay parked", "host", host, "error", err)
+	}
 	if c.opts.Scope.OnJoin != nil {
 		if err := c.opts.Scope.OnJoin(host); err != nil {
 			c.log.Warn("a host that joined the scope could not be stored", "host", host, "error", err)

@@ -312,11 +312,19 @@ func (s *settings) summarize(p crawler.Progress, log *slog.Logger, stdout io.Wri
 	}
 	if p.Parked > 0 {
 		log.Warn("waiting URLs are outside the scope of this command: they are parked, and come back when the scope is wide enough again", "urls", p.Parked)
-		fmt.Fprintf(stdout, "parked, outside the scope: %d\n", p.Parked)
+		fmt.Fprintf(stdout, "parked, outside the scope: %d; %s\n", p.Parked, s.bringsBack("the same command with a wider scope, as by -scope-also HOST, brings them back"))
 	}
 	if p.NextRun > 0 {
-		fmt.Fprintf(stdout, "parked until the next run: %d\n", p.NextRun)
+		fmt.Fprintf(stdout, "parked until the next run: %d; %s\n", p.NextRun, s.bringsBack("frontier resume "+s.dir+" brings them back"))
 	}
+}
+
+// bringsBack says how parked URLs come back.
+func (s *settings) bringsBack(how string) string {
+	if s.dir == "" {
+		return "they are not kept, as there was no -dir"
+	}
+	return how
 }
 
 // join keeps an error that stands alone as it is: that of a stop is no failure,

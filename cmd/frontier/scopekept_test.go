@@ -51,7 +51,7 @@ func TestNarrowerScopeIsToldAndParks(t *testing.T) {
 			for range 2 {
 				status, out, stderr := command(t, t.Context(), append(append(args, narrow...), "http://b.example/1")...)
 				require.Equal(t, exitOK, status, stderr)
-				assert.Regexp(t, `(?m)^parked, outside the scope: [12]$`, out)
+				assert.Regexp(t, `(?m)^parked, outside the scope: [12]; the same command with a wider scope, .*$`, out)
 				assert.Regexp(t, `level=WARN .*outside the scope of this command.* urls=[12]`, stderr)
 				parked, last := 0, ""
 				for i := range 9 {
