@@ -253,9 +253,9 @@ const (
 	FailureDNS                        // the host's name could not be resolved
 	FailureConnect                    // no connection, or it broke before an answer
 	FailureTimeout                    // no answer in time
-	FailureServer                     // 5xx but 503
-	FailureUnavailable                // 503
-	FailureTooMany                    // 429
+	FailureServer                     // 5xx but for the next
+	FailureUnavailable                // 503, or 509 or 529
+	FailureTooMany                    // 429, or another status that asks for fewer requests
 )
 
 const failures = int(FailureTooMany) + 1

@@ -276,7 +276,7 @@ func TestFailureOf(t *testing.T) {
 		{0, of(fetch.Timeout), frontier.FailureTimeout}, {200, of(fetch.Timeout), frontier.FailureTimeout},
 		{0, of(fetch.Protocol), frontier.FailureOther}, {200, of(fetch.Decode), frontier.FailureOther},
 	} {
-		assert.Equal(t, x.want, failureOf(x.status, x.err), "%d, %v", x.status, x.err)
+		assert.Equal(t, x.want, failureOf(&fetch.Result{Status: x.status}, x.err), "%d, %v", x.status, x.err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/crawllog"
 )
 
 func TestSecondVisitIsConditional(t *testing.T) {
@@ -37,6 +38,36 @@ func TestSecondVisitIsConditional(t *testing.T) {
 		assert.Empty(t, rs[0].header.Get("If-None-Match"))
 		assert.Equal(t, modified, rs[len(rs)-1].header.Get("If-Modified-Since"))
 		assert.Equal(t, `"first"`, rs[len(rs)-1].header.Get("If-None-Match"))
+	})
+}
+
+// A 304 to a request without a condition answers what was not asked: the page is requested again, and what
+// answers so for good is given up, in words. A robots.txt is no other.
+func TestNotModifiedWithoutACondition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		once := func(then answer) func(int) answer {
+			return func(n int) answer {
+				if n == 1 {
+					return answer{status: 304, header: http.Header{"Etag": {`"x"`}}}
+				}
+				return then
+			}
+		}
+		w.pages["http://a.example/robots.txt"] = once(text("User-agent: *\nDisallow: /no"))
+		w.pages[seed] = once(page("/p", "/always", "/no"))
+		w.pages["http://a.example/p"] = once(page())
+		w.always("http://a.example/always", answer{status: 304})
+		var ends []crawllog.Record
+		p := crawl(t, w, frontier.Options{}, Options{OnEnd: func(r crawllog.Record) { ends = append(ends, r) }}, seed)
+		assert.EqualValues(t, 2, p.Pages)
+		assert.Zero(t, p.Unchanged)
+		assert.EqualValues(t, 1, p.Denied)
+		assert.EqualValues(t, 1, p.Frontier.GivenUp)
+		last := ends[len(ends)-1]
+		assert.Equal(t, crawllog.GivenUp, last.Outcome)
+		assert.Equal(t, "http://a.example/always", last.URL)
+		assert.Equal(t, errNotAsked.Error(), last.Reason)
 	})
 }
 

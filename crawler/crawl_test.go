@@ -71,7 +71,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		"page":                {page(), page(), 1, frontier.Visited},
 		"empty":               {answer{status: 204}, page(), 1, frontier.Visited},
-		"not modified":        {answer{status: 304}, page(), 1, frontier.Unchanged},
+		"not modified":        {answer{status: 304}, page(), 2, frontier.Visited},
 		"choices":             {answer{status: 300}, page(), 1, frontier.Visited},
 		"moved without place": {answer{status: 301}, page(), 1, frontier.Visited},
 		"moved to itself":     {answer{status: 302, location: "/x"}, page(), 1, frontier.Visited},

@@ -35,7 +35,7 @@
 //
 // The crawler requests robots.txt once for each scheme, host and port, and caches it for 24 hours
 // (RFC 9309). Status 4xx and more than five redirects allow everything. While robots.txt is
-// unreachable (5xx, 429, no answer) nothing is fetched, and the site's URLs wait. The frontier
+// unreachable (5xx, a limit of the pace, no answer) nothing is fetched, and the site's URLs wait. The frontier
 // treats its host as if pages had failed, with back-off and quarantine; URLs are dropped only by
 // Quarantine.Probes. URLs of the host's other sites get their turn meanwhile. An expired copy is
 // used after three failed tries. Crawl-delay becomes the host's minimum delay.
@@ -53,11 +53,13 @@
 //
 //	2xx                       visited; the links are added
 //	301, 302, 303, 307, 308   visited; the target is added at the same depth
-//	304                       unchanged
+//	304                       unchanged; failed if the request had no condition
 //	404, 410                  gone
-//	408, 425, 429, 5xx, none  failed: retried according to the frontier's Retry
-//	other 4xx                 visited, without links
-//	401, 403                  the same; but failed if the host gave pages of the same
+//	408, 421, 425, 5xx, none  failed: retried according to the frontier's Retry
+//	420, 429, 430, 999        the same: a limit of the pace, as is any 4xx with Retry-After
+//	400, 409, 411-417, 422,
+//	424, 426, 428, 431, 451   visited, without links
+//	401, 403 and other 4xx    the same; but failed if the host gave pages of the same
 //	                          folder, with parameters of the same names, within an hour
 //
 // A host that refuses what it gave before may be limiting the crawler. The page is retried, and
@@ -71,7 +73,8 @@
 // and its ETag for the next visit (sent with If-Modified-Since), are stored in its Entry.Meta. A
 // Meta set by the user is left unchanged; such a URL has no ETag.
 //
-// Retry-After is honoured with any status, up to Options.MaxRetryAfter. The frontier learns the
+// Retry-After is honoured with any status, up to Options.MaxRetryAfter: seconds, with a fraction or a unit, or a
+// date in any usual form; of several the longest. The frontier learns the
 // kind of each failure, including those of robots.txt: no address, no connection, timeout, 503,
 // 429, other 5xx.
 //

@@ -17,10 +17,10 @@ var causes = map[fetch.Class]reply.Cause{
 }
 
 // failureOf classifies a failed request.
-func failureOf(status int, err error) frontier.Failure {
+func failureOf(res *fetch.Result, err error) frontier.Failure {
 	cause := causes[fetch.ClassOf(err)]
 	if e, ok := errors.AsType[*fetch.Error](err); ok && e.Stale {
 		cause = reply.Other // a kept connection was closed: no reason to slow down
 	}
-	return failure.Of(status, cause)
+	return failure.Of(res.Status, res.RetryAfter, cause)
 }

@@ -3,11 +3,11 @@
 package crawler
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 // Revisits evaluates visits for the frontier's Scheduler, which decides when URLs are visited
@@ -108,7 +108,7 @@ func (c *Crawler) keep(l frontier.Lease, o *frontier.Outcome, note []byte) {
 
 // SentAt returns when the server sent the answer, by its own clock; zero if unknown.
 func (p *Page) SentAt() time.Time {
-	t, err := http.ParseTime(p.Header.Get("Date"))
+	t, err := reply.Date(p.Header.Get("Date"))
 	if err != nil {
 		return time.Time{}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/robots"
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 // Robots reads the answers to requests for robots.txt.
@@ -141,6 +142,9 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		}
 		body = nil
 	}
+	if reply.AsksForLess(res.Status, res.RetryAfter) {
+		return "", a.failed(slot, res, nil)
+	}
 	rules, ok := c.opts.Robots.Read(a.site, res.Status, body)
 	if !ok || res.Status/100 == 2 && isEncoded(res.Header) { // an unreadable file forbids everything
 		return "", a.failed(slot, res, nil)
@@ -233,7 +237,7 @@ func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) er
 	wait, stale := a.c.gate.failed(a.site, slot.Host != a.host, asked, a.c.now())
 	a.logFailed(res.Status, cause, wait, stale)
 	o := contactOutcome(res)
-	o.Result, o.Failure = frontier.Failed, failureOf(res.Status, cause)
+	o.Result, o.Failure = frontier.Failed, failureOf(res, cause)
 	if slot.Host == a.host && a.c.gate.elsewhere(a.site) {
 		o.Failure = frontier.FailureOther // no reason to slow the others down
 	}

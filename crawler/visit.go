@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/internal/failure"
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 // Page is an answer to a request for a page, on its way to OnPage.
@@ -174,7 +175,10 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.done(l, p.Outcome)
 	case frontier.Failed:
 		if p.Outcome.Failure == frontier.FailureOther {
-			p.Outcome.Failure = failureOf(res.Status, err)
+			p.Outcome.Failure = failureOf(res, err)
+		}
+		if res.Status == http.StatusNotModified && err == nil {
+			r.saw.err = errNotAsked
 		}
 		c.noteFailure(l.Entry, res.Status, err)
 		c.counters.failed.Add(1)
@@ -204,11 +208,14 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	return page, r.done(l, p.Outcome)
 }
 
+// errNotAsked is why a page with status 304 is requested again.
+var errNotAsked = errors.New("304 for a page that was asked for whether it had changed or not")
+
 // lastBroken reports whether a page is incomplete and will not be requested again: an incomplete
 // page is better than none.
 func (c *Crawler) lastBroken(p *Page, err error) bool {
 	o := p.Outcome
-	o.Result, o.Failure = frontier.Failed, failureOf(p.Status, err)
+	o.Result, o.Failure = frontier.Failed, failureOf(p.Result, err)
 	return p.Broken != "" && p.Status >= 200 && p.Status < 300 && !c.frontier.TriesAgain(p.Lease, o)
 }
 
@@ -271,10 +278,10 @@ func (r *run) read(p *Page) {
 // read decides what an answer means, and extracts its links.
 func (c *Crawler) read(p *Page) {
 	o := &p.Outcome
-	if t, err := http.ParseTime(p.Header.Get("Last-Modified")); err == nil && p.Broken == "" {
+	if t, err := reply.Date(p.Header.Get("Last-Modified")); err == nil && p.Broken == "" {
 		o.Modified = t
 	}
-	switch o.Result = failure.Result(p.Status); {
+	switch o.Result = failure.Result(p.Status, p.Conditional, p.RetryAfter); {
 	case p.Status >= 200 && p.Status < 300:
 		var err error
 		c.joinScope(p.Lease)

@@ -1,6 +1,6 @@
 // This file distinguishes a host that limits the crawler from a page that is forbidden.
 //
-// Both answer 403, or 401. If a host recently gave similar pages and refuses this one, it may be
+// Both answer 403, 401, or another 4xx that says nothing about the URL. If a host recently gave similar pages and refuses this one, it may be
 // limiting the crawler: the page is retried, and more slowly if the host keeps refusing. If the
 // host has since given others and refuses this one again, the page is forbidden.
 
@@ -8,7 +8,6 @@ package crawler
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -124,10 +123,17 @@ func shapeOf(raw string) uint64 {
 	return sum(folder + "?" + strings.Join(names, "&"))
 }
 
+// aboutRequest are the statuses that find fault with the URL or the request, whoever sends it and how often (RFC
+// 9110 section 15.5, and IANA's registry). Firewalls say the others: 405, 406, 418 and 444, for instance.
+var aboutRequest = map[int]bool{
+	400: true, 404: true, 409: true, 410: true, 411: true, 412: true, 413: true, 414: true, 415: true, 416: true, 417: true,
+	422: true, 424: true, 426: true, 428: true, 431: true, 451: true,
+}
+
 // hadEnough reports whether a page was refused because its host limits the crawler, and the kind of
 // failure.
 func (c *Crawler) hadEnough(p *Page) (frontier.Failure, bool) {
-	if p.Status != http.StatusForbidden && p.Status != http.StatusUnauthorized {
+	if p.Status < 400 || p.Status > 499 || aboutRequest[p.Status] {
 		return 0, false
 	}
 	l := p.Lease

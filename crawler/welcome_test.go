@@ -47,7 +47,7 @@ func firewall(n, patience int, status int, lasts time.Duration) *fakeWeb {
 // A site that has had enough for a while costs no page: it is asked more slowly, and for
 // each again.
 func TestAHostThatHasHadEnoughLosesNoPage(t *testing.T) {
-	for _, status := range []int{http.StatusForbidden, http.StatusUnauthorized} {
+	for _, status := range []int{http.StatusForbidden, http.StatusUnauthorized, 402, 405, 418, 444, 430} {
 		for _, lasts := range []time.Duration{5 * time.Second, 10 * time.Minute, 10 * time.Hour} {
 			t.Run(fmt.Sprint(status, " for ", lasts), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -17,9 +17,11 @@ import (
 // OutcomeOf returns the Outcome that an exchange has for its lease. resp is the answer, or nil;
 // err is the error of the request, or of reading the body.
 //
-//	304                          Unchanged
+//	304                          Unchanged; Failed if the request had no condition
 //	404, 410                     Gone
-//	429, 408, 425, 5xx           Failed, with their kind of failure
+//	429, 408, 421, 425, 5xx      Failed, with their kind of failure
+//	420, 430, 999                the same as 429, which some services mean by them
+//	4xx with Retry-After         the same as 429
 //	other statuses               Visited: also redirects, whose targets are URLs of their own
 //	no answer, or a broken body  Failed, with the kind of failure
 //	cancelled                    Requeue: it says nothing about the host
@@ -27,8 +29,8 @@ import (
 //	*BusyError                   Requeue, after the time that it names
 //	*UnreachableError            Requeue or, to let other URLs of the host pass, PutOff
 //
-// RetryAfter comes from a Retry-After header, in seconds or as a date, and is at most 30 days.
-// Modified comes from Last-Modified. Bytes is the length of the body if it is known. If resp came
+// RetryAfter comes from a Retry-After header, in seconds or as a date, and is at most 30 days; of several
+// values the longest counts. Modified comes from Last-Modified. Bytes is the length of the body if it is known. If resp came
 // through a Transport, Bytes is what was read of it, and Ended and Duration are set as well;
 // otherwise they are zero, and the frontier takes the time of Done.
 func OutcomeOf(resp *http.Response, err error) frontier.Outcome {
@@ -46,13 +48,13 @@ const holdMost = 10 * time.Minute
 
 func outcomeOf(resp *http.Response, err error) frontier.Outcome {
 	var o frontier.Outcome
-	status := 0
+	status, retryAfter := 0, time.Duration(0)
 	if resp != nil {
 		status = resp.StatusCode
-		o.Result = failure.Result(status)
-		o.RetryAfter = reply.RetryAfter(resp.Header, time.Now())
+		retryAfter = reply.RetryAfter(resp.Header, time.Now())
+		o.Result, o.RetryAfter = failure.Result(status, conditional(resp), retryAfter), retryAfter
 		o.Bytes = max(resp.ContentLength, 0)
-		if t, bad := http.ParseTime(resp.Header.Get("Last-Modified")); bad == nil && err == nil {
+		if t, bad := reply.Date(resp.Header.Get("Last-Modified")); bad == nil && err == nil {
 			o.Modified = t
 		}
 	}
@@ -61,9 +63,15 @@ func outcomeOf(resp *http.Response, err error) frontier.Outcome {
 		notTried(err, &o)
 	}
 	if o.Result == frontier.Failed {
-		o.Failure = failure.Of(status, reply.CauseOf(err))
+		o.Failure = failure.Of(status, retryAfter, reply.CauseOf(err))
 	}
 	return o
+}
+
+// conditional reports whether an answer's request asked for the page only if it had changed, or is not known.
+func conditional(resp *http.Response) bool {
+	r := resp.Request
+	return r == nil || r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != ""
 }
 
 // notTried fills o for the errors that say nothing about the page or its host.

@@ -38,6 +38,11 @@ func TestOutcomesOfAnswers(t *testing.T) {
 		{status: 429, header: "Retry-After", value: "120", want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTooMany, RetryAfter: 2 * time.Minute}},
 		{status: 429, header: "Retry-After", value: "-1", want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTooMany}},
 		{status: 429, header: "Retry-After", value: "99999999999999", want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTooMany, RetryAfter: 30 * 24 * time.Hour}},
+		{status: 420, want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTooMany}},
+		{status: 430, want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTooMany}},
+		{status: 403, header: "Retry-After", value: "15.0", want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTooMany, RetryAfter: 15 * time.Second}},
+		{status: 421, want: frontier.Outcome{Result: frontier.Failed}},
+		{status: 529, want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureUnavailable}},
 		{status: 500, want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureServer}},
 		{status: 503, want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureUnavailable}},
 		{status: 599, want: frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureServer}},
@@ -47,6 +52,11 @@ func TestOutcomesOfAnswers(t *testing.T) {
 	}
 	o := OutcomeOf(says(503, "", "Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), nil)
 	assert.InDelta(t, time.Hour, o.RetryAfter, float64(time.Minute), "a date")
+	plain := says(304, "")
+	plain.Request = &http.Request{Header: http.Header{}}
+	assert.Equal(t, frontier.Failed, OutcomeOf(plain, nil).Result, "nothing was asked under a condition")
+	plain.Request.Header.Set("If-None-Match", "x")
+	assert.Equal(t, frontier.Unchanged, OutcomeOf(plain, nil).Result)
 	o = OutcomeOf(says(200, "cut", "Last-Modified", date.Format(http.TimeFormat)), io.ErrUnexpectedEOF)
 	assert.Equal(t, frontier.Outcome{Result: frontier.Failed, Bytes: 3}, o, "the body was cut")
 	assert.Equal(t, frontier.FailureUnavailable, OutcomeOf(says(503, ""), io.ErrUnexpectedEOF).Failure)

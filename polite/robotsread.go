@@ -151,7 +151,7 @@ func (r *Robots) ask(ctx context.Context, rt http.RoundTripper, name, target str
 		}
 	}
 	switch file := robots.FromStatus(resp.StatusCode, body); {
-	case file.Access() == robots.Unreachable:
+	case file.Access() == robots.Unreachable || reply.AsksForLess(resp.StatusCode, a.retryAfter):
 	case file.Access() == robots.Available && resp.Header.Get("Content-Encoding") != "":
 		a.err = fmt.Errorf("the Content-Encoding %q cannot be read", resp.Header.Get("Content-Encoding"))
 	default:

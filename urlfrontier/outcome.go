@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/failure"
 	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
@@ -27,18 +28,14 @@ func outcomeOf(p *put, e frontier.Entry, now time.Time) frontier.Outcome {
 	if len(p.info.GetMetadata()) == 0 {
 		return o
 	}
-	status, _ := strconv.Atoi(first("fetch.statusCode"))
-	switch {
-	case status == http.StatusTooManyRequests:
-		o.Result, o.Failure = frontier.Failed, frontier.FailureTooMany
-	case status == http.StatusServiceUnavailable:
-		o.Result, o.Failure = frontier.Failed, frontier.FailureUnavailable
-	case status >= 500 && status < 600:
-		o.Result, o.Failure = frontier.Failed, frontier.FailureServer
-	case status == http.StatusNotFound, status == http.StatusGone:
-		o.Result = frontier.Gone
-	}
 	o.RetryAfter = reply.RetryAfter(http.Header{"Retry-After": {first("protocol.retry-after")}, "Date": {first("protocol.date")}}, now)
+	status, _ := strconv.Atoi(first("fetch.statusCode"))
+	switch result := failure.Result(status, true, o.RetryAfter); result {
+	case frontier.Failed:
+		o.Result, o.Failure = result, failure.Of(status, o.RetryAfter, reply.Other)
+	case frontier.Gone:
+		o.Result = result
+	}
 	if d, err := strconv.ParseFloat(first("robots.crawl.delay"), 64); err == nil && d > 0 && d < 1e6 {
 		o.CrawlDelay = time.Duration(d * float64(time.Second))
 	}

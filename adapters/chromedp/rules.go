@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/robots"
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 const (
@@ -44,7 +45,7 @@ func newRules(agent string) *rules {
 // note keeps the rules in an answer to a request for a robots.txt. It returns false if it has none.
 func (r *rules) note(rawURL string, res *fetch.Result, err error) bool {
 	site, ok := strings.CutSuffix(rawURL, "/robots.txt")
-	if !ok || strings.Count(site, "/") != 2 || err != nil || redirects(res.Status) {
+	if !ok || strings.Count(site, "/") != 2 || err != nil || redirects(res.Status) || reply.AsksForLess(res.Status, res.RetryAfter) {
 		return false
 	}
 	body, err := res.Body.Bytes()

@@ -6,9 +6,10 @@ package robots
 import (
 	"bytes"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 // MaxSize is how many bytes of a file are read: 500 KiB, the minimum that RFC 9309 section 2.5
@@ -92,7 +93,7 @@ func (p *parser) parseLine(line []byte) {
 	case "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw":
 		p.rule(string(value), false)
 	case "crawl-delay", "crawldelay":
-		if d, ok := parseDelay(string(value)); ok {
+		if d, ok := delayOf(string(value)); ok {
 			p.delay(d)
 		}
 	case "sitemap", "site-map":
@@ -180,24 +181,15 @@ func splitLine(line []byte) (key string, value []byte) {
 	return strings.ToLower(string(k)), bytes.TrimLeft(v, " \t\v\f")
 }
 
-// parseDelay reads seconds with an optional fraction and ignores the rest. A delay above 0 is a
-// millisecond at least.
-func parseDelay(s string) (time.Duration, bool) {
-	i := 0
-	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.' || s[i] == ',') {
-		i++
+// delayOf reads seconds, maybe with a comma before their fraction. Of several, with blanks behind their commas,
+// the longest counts.
+func delayOf(value string) (longest time.Duration, ok bool) {
+	for s := range strings.SplitSeq(value, ", ") {
+		if d, good := reply.Wait(strings.Replace(strings.TrimSpace(s), ",", ".", 1), MaxCrawlDelay); good {
+			longest, ok = max(longest, d), true
+		}
 	}
-	secs, err := strconv.ParseFloat(strings.Replace(s[:i], ",", ".", 1), 64)
-	if secs > MaxCrawlDelay.Seconds() { // also when ParseFloat says out of range
-		return MaxCrawlDelay, true
-	}
-	if err != nil {
-		return 0, false
-	}
-	if secs <= 0 {
-		return 0, true
-	}
-	return max(time.Millisecond, time.Duration(secs*float64(time.Second))), true
+	return longest, ok
 }
 
 // ProductToken returns the lower-case product token of a User-Agent header, by which robots.txt

@@ -4,8 +4,11 @@
 package robots
 
 import (
+	"net/http"
 	"slices"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 // Access is how a site answered the request for its robots.txt (RFC 9309 section 2.3.1). It
@@ -63,16 +66,17 @@ type agent struct {
 // FromStatus converts an HTTP answer to a Robots as RFC 9309 section 2.3.1 specifies:
 //   - 2xx: the body is parsed
 //   - 4xx, and 3xx with no more redirects to follow: everything is allowed
-//   - 5xx, 429, and anything else, such as 0 for no answer: nothing is allowed
+//   - 5xx, 429, 304, and anything else, such as 0 for no answer: nothing is allowed
 //
-// For 429 this departs from the RFC, which would allow everything: a site that asks for fewer
-// requests should get none. The RFC requires that a crawler follow at least five redirects, also to
+// For 429, and for 420 and 430, which some services answer in its place, this departs from the RFC, which
+// would allow everything: a site that asks for fewer requests should get none. A 304 says nothing about
+// a file that was asked for without a condition. The RFC requires that a crawler follow at least five redirects, also to
 // other hosts: pass the status of the last answer. FromStatus does not keep body.
 func FromStatus(status int, body []byte) *Robots {
 	switch {
 	case status >= 200 && status < 300:
 		return Parse(body)
-	case status >= 300 && status < 500 && status != 429:
+	case status >= 300 && status < 500 && status != http.StatusNotModified && !reply.AsksForLess(status, 0):
 		return &Robots{access: Unavailable}
 	}
 	return &Robots{access: Unreachable}

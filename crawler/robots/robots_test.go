@@ -147,10 +147,17 @@ func TestParseDelay(t *testing.T) {
 		{"-1", 0, false},
 		{"", 0, false},
 		{"NaN", 0, false},
-		{"1.2.3", 0, false},
+		{"1.2.3", 1200 * time.Millisecond, true},
+		{"10.0", 10 * time.Second, true},
+		{"10, 20", 20 * time.Second, true},
+		{"+3", 3 * time.Second, true},
+		{"2 minutes", 2 * time.Minute, true},
+		{"500ms", 500 * time.Millisecond, true},
+		{"1 d", 24 * time.Hour, true},
+		{"soon", 0, false},
 	}
 	for _, tt := range tests {
-		got, ok := parseDelay(tt.in)
+		got, ok := delayOf(tt.in)
 		assert.Equal(t, tt.want, got, tt.in)
 		assert.Equal(t, tt.ok, ok, tt.in)
 	}
@@ -200,6 +207,9 @@ func TestFromStatus(t *testing.T) {
 		{404, Unavailable, true, true},
 		{403, Unavailable, true, true},
 		{429, Unreachable, false, false},
+		{420, Unreachable, false, false},
+		{430, Unreachable, false, false},
+		{304, Unreachable, false, false},
 		{500, Unreachable, false, false},
 		{503, Unreachable, false, false},
 		{0, Unreachable, false, false},
