@@ -337,33 +337,41 @@ func (f *Frontier) between(fn func() error) error {
 // eachCount calls fn with the counts whose keys begin with prefix and are not before from, in order, until
 // fn returns false. If they are in memory the lock is held.
 func (f *Frontier) eachCount(prefix, from string, fn func(key, host string, crawl uint32, n row.Count) bool) (err error) {
-	one := func(key string, value []byte) bool {
-		crawl, host, n, e := row.ParseCount(key, value)
-		if err = e; err != nil {
-			return false
-		}
-		return fn(key, host, crawl, n)
-	}
 	if t := f.sched.counts; !t.Stored() {
-		t.From(prefix, from, func(key string, n row.Count) bool { return one(key, n.Row(key).Value) })
+		t.From(prefix, from, func(key string, n row.Count) bool {
+			var crawl uint32
+			var host string
+			crawl, host, err = row.Counts(key)
+			return err == nil && fn(key, host, crawl, n)
+		})
 		return err
 	}
-	return errors.Join(f.opts.Spill.Rows(prefix, from, one), err)
+	return errors.Join(f.opts.Spill.Rows(prefix, from, func(key string, value []byte) bool {
+		crawl, host, n, e := row.ParseCount(key, value)
+		err = e
+		return err == nil && fn(key, host, crawl, n)
+	}), err)
 }
 
-// countsAtOnce is how many counts Queues reads at once after some, and a deletion drops in one commit.
-const countsAtOnce = 256
+// countsAtOnce is how many counts Queues reads at once after some, and a deletion drops: rows without the
+// lock, and in one commit; in memory under one lock.
+func (s *scheduler) countsAtOnce() int {
+	if s.cfg.spill {
+		return 256
+	}
+	return 64
+}
 
 // sweepCounts drops the counts that d has left dead, some at a time.
 func (f *Frontier) sweepCounts(d *deletion) {
 	if f.sched.counts == nil {
 		return
 	}
-	f.mu.Lock()
-	crawls := f.sched.counts.Crawls()
-	f.mu.Unlock()
-	if d.OfCrawl {
-		crawls = []uint32{d.Crawl}
+	crawls := []uint32{d.Crawl}
+	if !d.OfCrawl {
+		f.mu.Lock()
+		crawls = f.sched.counts.Crawls()
+		f.mu.Unlock()
 	}
 	for from := ""; len(crawls) > 0; {
 		step := func() (err error) { crawls, from, err = f.dropCounts(d, crawls, from); return err }
@@ -391,11 +399,12 @@ func (f *Frontier) sweepCounts(d *deletion) {
 // go on. It is called between two commits; without a Spill, with the lock held.
 func (f *Frontier) dropCounts(d *deletion, crawls []uint32, from string) ([]uint32, string, error) {
 	var dead []count.Dead
-	for n := 0; n < countsAtOnce && len(crawls) > 0; {
+	most := f.sched.countsAtOnce()
+	for n := 0; n < most && len(crawls) > 0; {
 		prefix, next := row.CountsOf(crawls[0])+hostkey.Reversed(d.Scope.Name), ""
 		n++
 		err := f.eachCount(prefix, from, func(key, host string, crawl uint32, x row.Count) bool {
-			if n >= countsAtOnce {
+			if n >= most {
 				next = key
 				return false
 			}

@@ -322,7 +322,7 @@ func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueSta
 			from += "\x00"
 		}
 		var some []queue
-		for most := 16; ; most = min(2*most, countsAtOnce) {
+		for most := 16; ; most = min(2*most, f.sched.countsAtOnce()) {
 			err := f.readCounted(func() error {
 				some = some[:0]
 				return f.eachCount(prefix, from, func(key, host string, _ uint32, n row.Count) bool {

@@ -233,3 +233,30 @@ func TestDeletingAHostLooksAtItsOwnURLs(t *testing.T) {
 	}
 	require.Equal(t, steps(20), steps(2_000))
 }
+
+// A deletion drops the counts of many hosts a few at a time, as they are dropped in memory under the lock.
+func TestDroppingCountsTakesShortSteps(t *testing.T) {
+	f, err := Open(t.Context(), Options{Count: true, Keep: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	for i := range 1000 {
+		_, err := f.Add(t.Context(), Entry{URL: fmt.Sprintf("http://h%d.example/", i), Finished: true})
+		require.NoError(t, err)
+	}
+	left := func() int {
+		rows, _ := f.countRows()
+		return len(rows)
+	}
+	d := newDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "example", Named: true, Domain: true}})
+	crawls, from, steps := f.sched.counts.Crawls(), "", 0
+	for was := left(); len(crawls) > 0; was = left() {
+		f.mu.Lock()
+		crawls, from, err = f.dropCounts(d, crawls, from)
+		f.mu.Unlock()
+		require.NoError(t, err)
+		require.LessOrEqual(t, was-left(), 64)
+		steps++
+	}
+	require.Zero(t, left())
+	require.LessOrEqual(t, steps, 1000/60)
+}

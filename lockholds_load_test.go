@@ -34,7 +34,7 @@ func TestHoldsUnderLoad(t *testing.T) {
 		hosts, urls, others = 100_000, 1_000_000, 300_000
 	}
 	if *harness.Long {
-		hosts, urls, others = 100_000, 10_000_000, 1_000_000
+		hosts, urls, others = 1_000_000, 3_000_000, 1_000_000
 	}
 	for _, store := range []string{"in memory", "on a store"} {
 		t.Run(store, func(t *testing.T) {

@@ -385,7 +385,7 @@ func (f *Frontier) Largest(n int) []HostInfo {
 }
 
 const (
-	orderHostsAtOnce = 256 // hosts that are put in order under one lock
+	orderHostsAtOnce = 128 // hosts that are put in order under one lock
 	sweepAtOnce      = 32  // hosts that a sweep visits under one lock
 )
 

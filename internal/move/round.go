@@ -18,7 +18,7 @@ import (
 const (
 	// orderAtOnce is how many queues are looked at under one lock while their order is
 	// found out.
-	orderAtOnce = 1024
+	orderAtOnce = 512
 	// deadAtOnce is how many blocks' finished positions are copied under one lock.
 	deadAtOnce = 1024
 )
@@ -194,6 +194,7 @@ func (r *Round) order() {
 	m.fresh = nil
 	all := m.records.Used()-m.records.Homeless() > r.keep
 	r.src.Unlock()
+	r.keys = make([]queueKey, 0, len(fresh))
 	for len(fresh) > 0 {
 		n := min(len(fresh), orderAtOnce)
 		r.src.Lock()

@@ -44,16 +44,28 @@ func (c *Count) Row(key string) storage.Row {
 
 // ParseCount is the inverse of Row.
 func ParseCount(key string, v []byte) (crawl uint32, host string, c Count, err error) {
-	name, ok := strings.CutPrefix(key, CountKey)
-	if !ok || len(name) < 5 || len(v) == 0 {
-		return 0, "", Count{}, Malformed(key)
+	crawl, host, err = Counts(key)
+	if err == nil && len(v) == 0 {
+		err = Malformed(key)
+	}
+	if err != nil {
+		return 0, "", Count{}, err
 	}
 	f := readFields(v)
 	c.fields(&f)
 	if err := f.end(); err != nil {
 		return 0, "", Count{}, named(key, err)
 	}
-	return binary.BigEndian.Uint32([]byte(name)), hostkey.Reversed(name[4:]), c, nil
+	return crawl, host, c, nil
+}
+
+// Counts is the inverse of CountOf.
+func Counts(key string) (crawl uint32, host string, err error) {
+	name, ok := strings.CutPrefix(key, CountKey)
+	if !ok || len(name) < 5 {
+		return 0, "", Malformed(key)
+	}
+	return binary.BigEndian.Uint32([]byte(name)), hostkey.Reversed(name[4:]), nil
 }
 
 // CountSum is the sum of a crawl's counts.
