@@ -5,6 +5,7 @@ package fetch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -24,10 +25,11 @@ type connKey struct {
 // conn is a connection to a server, and the HTTP client that owns it. One request
 // at a time is sent on it.
 type conn struct {
-	key   connKey
-	http  *http.ClientConn
-	wire  *timedConn
-	timer *time.Timer // of a kept connection
+	key    connKey
+	http   *http.ClientConn
+	wire   *timedConn
+	answer *answerConn // nil: HTTP/2, or a tunnel through a proxy
+	timer  *time.Timer // of a kept connection
 }
 
 // close closes the connection: when it returns, the server is left alone.
@@ -37,7 +39,9 @@ func (c *conn) close() {
 }
 
 // usable reports whether another request may be sent.
-func (c *conn) usable() bool { return c.http.Err() == nil && c.http.Available() > 0 }
+func (c *conn) usable() bool {
+	return c.http.Err() == nil && c.http.Available() > 0 && (c.answer == nil || !c.answer.odd.Load())
+}
 
 // dialling passes data between open and dial through net/http.
 type dialling struct {
@@ -45,7 +49,9 @@ type dialling struct {
 	contact func(netip.Addr) error
 	proxy   *url.URL   // to be dialled instead; nil: none
 	at      netip.Addr // the connected address; invalid if only a custom Dial knows it
+	secure  bool       // https
 	wire    *timedConn
+	answer  *answerConn
 	res     *Result
 }
 
@@ -55,8 +61,9 @@ type diallingKey struct{}
 func (f *Fetcher) open(ctx context.Context, key connKey, d *dialling) (*conn, error) {
 	t := &d.res.Timing
 	began := time.Now()
+	d.secure = key.scheme == "https"
 	h, err := f.transport.NewClientConn(context.WithValue(ctx, diallingKey{}, d), key.scheme, key.address)
-	if key.scheme == "https" && d.wire != nil {
+	if d.secure && d.wire != nil {
 		t.TLS = time.Since(began) - t.DNS - t.Connect
 	}
 	if err != nil {
@@ -68,7 +75,7 @@ func (f *Fetcher) open(ctx context.Context, key connKey, d *dialling) (*conn, er
 	if key.at.IsValid() {
 		key.at = d.at
 	}
-	return &conn{key: key, http: h, wire: d.wire}, nil
+	return &conn{key: key, http: h, wire: d.wire, answer: d.answer}, nil
 }
 
 // dial is the transport's DialContext.
@@ -85,7 +92,46 @@ func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, err
 	}
 	d.wire = &timedConn{Conn: raw}
 	d.wire.limit.Store(int64(f.opts.HeaderTimeout))
-	return d.wire, nil
+	return f.answering(d, d.wire), nil
+}
+
+// dialTLS is the transport's DialTLSContext, for https without a proxy, and for https to a proxy.
+func (f *Fetcher) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	if _, err := f.dial(ctx, network, addr); err != nil {
+		return nil, err
+	}
+	d := ctx.Value(diallingKey{}).(*dialling)
+	config := &tls.Config{}
+	if c := f.transport.TLSClientConfig; c != nil { // with the protocols that the transport speaks
+		config = c.Clone()
+	}
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	if d.proxy != nil {
+		config.NextProtos = nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.opts.TLSTimeout)
+	defer cancel()
+	c := tls.Client(d.wire, config)
+	if err := c.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	d.answer = nil
+	if c.ConnectionState().NegotiatedProtocol == "h2" {
+		return c, nil
+	}
+	return f.answering(d, c), nil
+}
+
+// answering wraps a connection on which HTTP/1 is spoken from its beginning to its end, which a
+// tunnel through a proxy is not.
+func (f *Fetcher) answering(d *dialling, c net.Conn) net.Conn {
+	if d.proxy != nil && (d.secure || d.proxy.Scheme == "socks5") {
+		return c
+	}
+	d.answer = newAnswerConn(c, f.opts.MaxHeader)
+	return d.answer
 }
 
 // connect looks up the addresses of a host and connects to one that answers. Forbidden addresses

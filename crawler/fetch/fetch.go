@@ -131,9 +131,10 @@ func New(o Options) (*Fetcher, error) {
 	f := &Fetcher{opts: o}
 	f.transport = &http.Transport{ // opens connections, and does not keep them; see keep.go
 		DialContext:            f.dial,
+		DialTLSContext:         f.dialTLS,
 		DisableKeepAlives:      o.NoKeepAlive,
-		DisableCompression:     true, // decoded in decode.go, within limits
-		TLSHandshakeTimeout:    o.TLSTimeout,
+		DisableCompression:     true,         // decoded in decode.go, within limits
+		TLSHandshakeTimeout:    o.TLSTimeout, // within a tunnel; otherwise see dialTLS
 		TLSClientConfig:        o.TLS,
 		ResponseHeaderTimeout:  o.HeaderTimeout,
 		MaxResponseHeaderBytes: o.MaxHeader,

@@ -1,0 +1,172 @@
+// These tests read answers that are not to the letter.
+
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// oddAnswers are answers with the body "hello" that browsers, or at least curl and wget, read. The
+// server does not close the connection if the end of the body is known.
+var oddAnswers = map[string]string{
+	"line without a colon":          "HTTP/1.1 200 OK\r\nContent-Disposition = inline\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"first line is folded":          "HTTP/1.1 200 OK\r\n folded\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"bad line is folded":            "HTTP/1.1 200 OK\r\nbad\r\n folded\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"no name":                       "HTTP/1.1 200 OK\r\n: z\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"blank in a name":               "HTTP/1.1 200 OK\r\nA B: z\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"not ASCII in a name":           "HTTP/1.1 200 OK\r\nGr\xf6\xdfe: z\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"blank before a colon":          "HTTP/1.1 200 OK\r\nX : y\r\nContent-Length : 5\r\n\r\nhello",
+	"control character":             "HTTP/1.1 200 OK\r\nA: a\x01b\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"CR in a value":                 "HTTP/1.1 200 OK\r\nA: a\rContent-Length: 2\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"chunked twice":                 "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"chunked in a list":             "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: identity, Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"chunked with a length":         "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"chunked with two lengths":      "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 3, 4\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"identity":                      "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello",
+	"transfer coding gzip":          "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1d\r\n" + string(gz("hello")) + "\r\n0\r\n\r\n",
+	"chunks end in LF":              "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\n0\n\n",
+	"blanks about the size":         "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n 5  \r\nhello\r\n0  \r\n\r\n",
+	"last chunk has no end":         "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nCLOSE",
+	"last trailer has no end":       "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nA: bCLOSE",
+	"lengths as a list":             "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5, 5\r\n\r\nhello",
+	"length given twice":            "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+	"length with a sign":            "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: +5\r\n\r\nhello",
+	"length with a unit":            "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5 bytes\r\n\r\nhello",
+	"length is no number":           "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: unknown\r\n\r\nhelloCLOSE",
+	"negative length":               "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: -5\r\n\r\nhelloCLOSE",
+	"empty length":                  "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length:\r\n\r\nhelloCLOSE",
+	"length beyond numbers":         "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 99999999999999999999\r\n\r\nhelloCLOSE",
+	"empty lines before the status": "\r\n\r\nHTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"mark before the status":        "\xef\xbb\xbfHTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"blanks in the status line":     "HTTP/1.1   200   OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"tab in the status line":        "HTTP/1.1\t200\tOK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"no status":                     "HTTP/1.1 OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"no version":                    "HTTP 200 OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"another version":               "HTTP/2 200\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"lower case":                    "http/1.1 200 OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"status glued to its reason":    "HTTP/1.1 200: OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+	"behind a note":                 "HTTP/1.1 103 Early Hints\r\nbad line\r\n\r\nHTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello",
+}
+
+// odd serves an answer of oddAnswers to each request of a connection.
+func odd(answer string) func(net.Conn, int) bool {
+	return func(c net.Conn, _ int) bool {
+		text, closes := strings.CutSuffix(answer, "CLOSE")
+		_, err := io.WriteString(c, text)
+		return err == nil && !closes
+	}
+}
+
+func TestOddAnswersAreRead(t *testing.T) {
+	for name, answer := range oddAnswers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFetcher(t, Options{})
+			addr := perConn(t, odd(answer))
+			for range 2 {
+				res, err := get(t, f, "http://"+addr+"/")
+				require.NoError(t, err)
+				assert.Equal(t, 200, res.Status)
+				assert.Equal(t, "hello", body(t, res))
+				assert.Equal(t, "y", res.Header.Get("X"))
+				assert.False(t, res.Timing.Reused, "the connection of an odd answer is not used again")
+			}
+		})
+	}
+}
+
+func TestOddAnswersAreReadOverTLS(t *testing.T) {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := tls.NewListener(inner, &tls.Config{Certificates: s.TLS.Certificates})
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = http.ReadRequest(bufio.NewReader(c))
+				_, _ = io.WriteString(c, oddAnswers["line without a colon"])
+				untilClosed(c)
+			}()
+		}
+	}()
+	f := newFetcher(t, Options{TLS: &tls.Config{RootCAs: roots}})
+	res, err := get(t, f, "https://"+l.Addr().String()+"/")
+	require.NoError(t, err)
+	assert.Equal(t, "hello", body(t, res))
+	assert.Equal(t, "HTTP/1.1", res.Proto)
+}
+
+// At the last byte of an answer the connection is known to be unfit, before anybody may use it again.
+func TestMoreBehindAnAnswerIsSeenAtItsEnd(t *testing.T) {
+	for _, answer := range []string{okAnswer, "HTTP/1.1 304 Not Modified\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"} {
+		here, there := net.Pipe()
+		go func() { _, _ = io.WriteString(there, answer+okAnswer) }()
+		c := newAnswerConn(here, 1000)
+		_, err := io.ReadFull(c, make([]byte, len(answer)))
+		require.NoError(t, err)
+		assert.True(t, c.odd.Load(), answer)
+		_ = here.Close()
+	}
+}
+
+func TestAnswersThatContradictThemselvesAreErrors(t *testing.T) {
+	for name, answer := range map[string]string{
+		"two lengths":         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 2\r\n\r\nhello",
+		"two in a list":       "HTTP/1.1 200 OK\r\nContent-Length: 5, 2\r\n\r\nhello",
+		"NUL":                 "HTTP/1.1 200 OK\r\nA: a\x00b\r\nContent-Length: 5\r\n\r\nhello",
+		"four digits":         "HTTP/1.1 2000 OK\r\nContent-Length: 5\r\n\r\nhello",
+		"another protocol":    "ICY 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+		"much before":         "\r\n\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+		"chunk without size":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n\r\n0\r\n\r\n",
+		"chunk longer":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhello\r\n0\r\n\r\n",
+		"size beyond numbers": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nhello\r\n0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := get(t, newFetcher(t, Options{}), "http://"+perConn(t, odd(answer))+"/")
+			assert.Equal(t, Protocol, ClassOf(err), "%v", err)
+		})
+	}
+}
+
+func FuzzRewrite(f *testing.F) {
+	for _, answer := range oddAnswers {
+		f.Add([]byte(answer))
+	}
+	f.Fuzz(func(t *testing.T, read []byte) {
+		h, ok := rewrite(read)
+		if !ok {
+			return
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(h.text)), nil)
+		require.NoError(t, err, "net/http reads what was rewritten")
+		assert.Equal(t, h.status, resp.StatusCode)
+		assert.Equal(t, h.chunked, len(resp.TransferEncoding) > 0)
+		again, ok := rewrite(h.text)
+		assert.True(t, ok)
+		assert.False(t, again.odd)
+		assert.Equal(t, string(h.text), string(again.text))
+	})
+}
