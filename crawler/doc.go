@@ -68,8 +68,8 @@
 // counts as visited.
 //
 // A redirect to a URL that led to it is a loop: loops, and redirects beyond Options.MaxRedirects in
-// a row, are counted and not followed. There is one exception: a page that sets a cookie and
-// redirects to itself is requested once more, if the Fetcher keeps cookies. The URL's redirects,
+// a row, are counted and not followed. There is one exception: a URL that redirects lead back to after one
+// of them set a cookie is requested again, twice at most, if the Fetcher keeps cookies. The URL's redirects,
 // and its ETag for the next visit (sent with If-Modified-Since), are stored in its Entry.Meta. A
 // Meta set by the user is left unchanged; such a URL has no ETag.
 //

@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -77,7 +78,7 @@ func TestCookieByRedirectToItself(t *testing.T) {
 		loops int64
 		asked map[string]int
 	}{
-		"with cookies":    {fetch.NewJar(), 2, 2, map[string]int{"/page": 2, "/linked": 1, "/never": 2, "/none": 1}},
+		"with cookies":    {fetch.NewJar(), 2, 2, map[string]int{"/page": 2, "/linked": 1, "/never": 1 + maxReturns, "/none": 1}},
 		"without cookies": {nil, 0, 3, map[string]int{"/page": 1, "/linked": 0, "/never": 1, "/none": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,12 +102,111 @@ func TestCookieByRedirectToItself(t *testing.T) {
 	}
 }
 
+// Walls in several steps, on several pages and hosts: browsers pass them. A wall that no cookie opens is a loop, at any
+// page of it.
+func TestCookieWalls(t *testing.T) {
+	to := func(w http.ResponseWriter, r *http.Request, target, cookie string) {
+		if cookie != "" {
+			w.Header().Set("Set-Cookie", cookie+"; Path=/")
+		}
+		http.Redirect(w, r, target, http.StatusFound)
+	}
+	s := listen(t, func(w http.ResponseWriter, r *http.Request) {
+		has := func(name string) bool { _, err := r.Cookie(name); return err == nil }
+		switch r.URL.Path {
+		case "/two": // page, wall, page
+			if !has("two") {
+				to(w, r, "/two-wall", "")
+				return
+			}
+		case "/two-wall":
+			to(w, r, "/two", "two=1")
+			return
+		case "/first": // the page sets the cookie, and the wall looks for it
+			if !has("first") {
+				to(w, r, "/first-check", "first=1")
+				return
+			}
+		case "/first-check":
+			to(w, r, "/first", "")
+			return
+		case "/three": // page, wall, wall, page
+			if !has("three") {
+				to(w, r, "/three-a", "")
+				return
+			}
+		case "/three-a":
+			to(w, r, "/three-b", "three=1")
+			return
+		case "/three-b":
+			to(w, r, "/three", "")
+			return
+		case "/both": // two walls
+			switch {
+			case !has("age"):
+				to(w, r, "/age", "")
+				return
+			case !has("consent"):
+				to(w, r, "/consent", "")
+				return
+			}
+		case "/age":
+			to(w, r, "/both", "age=1")
+			return
+		case "/consent":
+			to(w, r, "/both", "consent=1")
+			return
+		case "/closed":
+			to(w, r, "/closed-wall", "")
+			return
+		case "/closed-wall":
+			to(w, r, "/closed", "closed=1; Max-Age=0")
+			return
+		case "/plain":
+			to(w, r, "/plain-2", "")
+			return
+		case "/plain-2":
+			to(w, r, "/plain", "")
+			return
+		default:
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+	})
+	f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Millisecond)})
+	fetched := map[string]int{}
+	c := newCrawler(t, f, s.fetcher(t, fetch.Options{Jar: fetch.NewJar()}), Options{Workers: 1, OnPage: func(_ context.Context, p *Page) error {
+		if p.Status == http.StatusOK {
+			fetched[p.URL]++
+		}
+		return nil
+	}})
+	_, err := c.Seed(t.Context(), "http://a.example/two", "http://a.example/first", "http://a.example/three", "http://a.example/both", "http://a.example/closed", "http://a.example/plain")
+	require.NoError(t, err)
+	require.NoError(t, c.Run(t.Context()))
+	assert.Equal(t, map[string]int{"http://a.example/two": 1, "http://a.example/first": 1, "http://a.example/three": 1, "http://a.example/both": 1}, fetched)
+	assert.EqualValues(t, 2, c.Progress().Loops)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	assert.Equal(t, 1+maxReturns, s.asks["http://a.example/closed"])
+	assert.Equal(t, 1, s.asks["http://a.example/plain"])
+}
+
+// A user's Meta is not replaced.
+func TestForeignMetaIsNoCookieWall(t *testing.T) {
+	m, back, loop := meta{}.redirected(hop("a")|foreign|setCookie, "b")
+	assert.False(t, back || loop)
+	_, back, loop = m.redirected(hop("b")|setCookie, "a")
+	assert.True(t, back && loop)
+}
+
 // What is remembered of having asked twice is forgotten with the page's answer: the
 // cookie may be gone at the next visit.
 func TestCookieMayBeAskedForAtEachVisit(t *testing.T) {
-	page := &Page{Lease: frontier.Lease{Entry: frontier.Entry{URL: seed, Meta: meta{chain: []uint64{7, sum(seed)}, etag: `"x"`}.bytes()}},
+	page := &Page{Lease: frontier.Lease{Entry: frontier.Entry{URL: seed, Meta: meta{chain: []uint64{8, hop(seed) | setCookie}, etag: `"x"`}.bytes()}},
 		Result: &fetch.Result{Header: http.Header{"Etag": {`"x"`}}}}
 	m, own := metaOf(frontier.Entry{Meta: remember(page)})
 	assert.True(t, own)
-	assert.Equal(t, meta{chain: []uint64{7}, etag: `"x"`}, m)
+	assert.Equal(t, meta{chain: []uint64{8}, etag: `"x"`}, m)
 }

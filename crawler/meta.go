@@ -34,7 +34,7 @@ const maxETag = 256
 type meta struct {
 	need  byte     // steps from the page that needs this requisite; 0 for pages
 	via   string   // the page that led here, with Options.Via
-	chain []uint64 // sums of the URLs that redirected here, in order
+	chain []uint64 // the redirects that led here, in order; see hop
 	etag  string   // of the last answer that was read
 	note  []byte   // stored for Revisits
 }
@@ -119,11 +119,20 @@ func (m meta) bytes() []byte {
 	return append(append(b, m.etag...), m.note...)
 }
 
-// redirected returns the Meta for the target of url's redirect. loop means that target is url or
-// one of the redirects that led to it.
-func (m meta) redirected(url, target string) (_ meta, loop bool) {
-	chain := append(slices.Clone(m.chain), sum(url))
-	return meta{chain: chain, need: m.need}, slices.Contains(chain, sum(target))
+// redirected returns the Meta for the target of url's redirect, which h stands for. back means that target is
+// url or one of the redirects that led to it. Such a redirect is a loop unless a cookie was set since the target
+// was requested, and not too often.
+func (m meta) redirected(h uint64, target string) (_ meta, back, loop bool) {
+	chain := append(slices.Clone(m.chain), h)
+	times, cookies, own := 0, false, true
+	for _, h := range slices.Backward(chain) {
+		cookies = cookies || times == 0 && h&setCookie != 0
+		if h&^flags == hop(target) {
+			times++
+			own = own && h&foreign == 0
+		}
+	}
+	return meta{chain: chain, need: m.need}, times > 0, times > 0 && (!cookies || !own || times > maxReturns)
 }
 
 // Via returns the page whose link or redirect led to this one, if Options.Via was set then, and the
@@ -139,7 +148,23 @@ func (p *Page) Via() (url, hops string) {
 func needed(e frontier.Entry) bool { return len(e.Meta) > 0 && e.Meta[0] == metaNeed }
 
 // was reports whether a URL is among the redirects that led here.
-func (m meta) was(url string) bool { return slices.Contains(m.chain, sum(url)) }
+func (m meta) was(url string) bool {
+	return slices.ContainsFunc(m.chain, func(h uint64) bool { return h&^flags == hop(url) })
+}
+
+// The flags of a redirect.
+const (
+	setCookie = 1 << iota // its answer set a cookie
+	foreign               // its Meta is the user's, and is not to be replaced
+	flags     = setCookie | foreign
+)
+
+// maxReturns is how often redirects may lead back to a URL because cookies were set: for their sake, and for those
+// of a second wall.
+const maxReturns = 2
+
+// hop is what a chain keeps of a URL, without flags.
+func hop(url string) uint64 { return sum(url) &^ flags }
 
 func sum(url string) uint64 {
 	h := fnv.New64a()

@@ -59,7 +59,7 @@ type scopeFilter struct {
 func newScopeFilter(s Scope) *scopeFilter {
 	f := &scopeFilter{Scope: s, hosts: map[string]bool{}, domains: map[string]bool{}, seeds: map[uint64]bool{}}
 	for _, u := range s.Seeds {
-		f.seeds[sum(u)] = true
+		f.seeds[hop(u)] = true
 	}
 	for _, h := range s.Hosts {
 		h = strings.ToLower(h)
@@ -119,7 +119,7 @@ func (f *scopeFilter) ofSeed(e frontier.Entry) bool {
 		return false
 	}
 	m, _ := metaOf(e)
-	return len(m.chain) > 0 && f.seeds[m.chain[0]]
+	return len(m.chain) > 0 && f.seeds[m.chain[0]&^flags]
 }
 
 // join adds the host of a page at the end of a seed's redirects to the scope, and returns it; empty

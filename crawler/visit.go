@@ -226,7 +226,11 @@ func conditions(l frontier.Lease) http.Header {
 		return nil
 	}
 	h := http.Header{}
-	if m, _ := metaOf(l.Entry); m.etag != "" {
+	m, _ := metaOf(l.Entry)
+	if m.was(l.Entry.URL) { // its last answer was a redirect to a cookie
+		return nil
+	}
+	if m.etag != "" {
 		h.Set("If-None-Match", m.etag)
 	}
 	if t := l.History.LastModified; !t.IsZero() {
@@ -249,7 +253,7 @@ func remember(p *Page) []byte {
 	}
 	m.etag = tag
 	if asked { // a redirect for the sake of its cookie may be repeated
-		m.chain = slices.DeleteFunc(m.chain, func(s uint64) bool { return s == sum(p.Lease.Entry.URL) })
+		m.chain = slices.DeleteFunc(m.chain, func(h uint64) bool { return h&^flags == hop(p.Lease.Entry.URL) })
 	}
 	return m.replacing()
 }
@@ -353,13 +357,20 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 	return add
 }
 
-// redirected adds the target of a redirect, if it is to be followed. A page that sets a cookie and
-// redirects to itself is requested once more, with its cookie.
+// redirected adds the target of a redirect, if it is to be followed. A URL that redirects lead back to, after one
+// of them set a cookie, is requested again, with its cookie.
 func (c *Crawler) redirected(p *Page, target string) {
 	from := p.Lease.Entry
 	before, own := metaOf(from)
-	m, loop := before.redirected(from.URL, target)
-	if target == from.URL && own && p.Cookies > 0 && !before.was(from.URL) {
+	h := hop(from.URL)
+	if p.Cookies > 0 {
+		h |= setCookie
+	}
+	if !own {
+		h |= foreign
+	}
+	m, back, loop := before.redirected(h, target)
+	if target == from.URL && !loop {
 		m.note, m.via = before.note, before.via
 		p.Outcome.Next, p.Outcome.Meta, p.Outcome.Modified = p.Ended, m.bytes(), time.Time{}
 		return
@@ -373,7 +384,7 @@ func (c *Crawler) redirected(p *Page, target string) {
 	if c.opts.Via {
 		m.via = from.URL
 	}
-	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes(), AsIs: true}
+	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes(), AsIs: true, Force: back}
 	why := c.refuse(e)
 	switch {
 	case visited(p.Lease) && !why.Refused() && !needed(e) && !c.scope.allowHost(siteOf(target)):

@@ -3,10 +3,12 @@
 package fetch
 
 import (
+	"cmp"
 	"container/list"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,14 +18,13 @@ import (
 // Limits of a Jar; cookies beyond them are dropped.
 const (
 	maxJarDomains    = 10_000 // registrable domains; the least recently used is forgotten
-	maxDomainCookies = 50     // cookies taken of a domain, replacements included
+	maxDomainCookies = 50     // of a domain; the one that was set first is dropped
 	maxCookieBytes   = 4 << 10
-	maxAnswerCookies = 20
 )
 
 // Jar is an http.CookieJar with limits: cookies reach only the hosts of their registrable domain,
-// by the Public Suffix List, and no host can fill the memory. When a domain has set 50 cookies,
-// including changes, its cookies are deleted. It is safe for concurrent use.
+// by the Public Suffix List, and no host can fill the memory: a domain has 50 cookies, of at most 4 KiB. It is
+// safe for concurrent use.
 type Jar struct {
 	mu      sync.Mutex
 	domains map[string]*list.Element // guarded by mu; of *domainJar
@@ -32,9 +33,15 @@ type Jar struct {
 
 // domainJar holds the cookies of one registrable domain.
 type domainJar struct {
-	name  string
-	jar   *cookiejar.Jar
-	taken int // since it was made
+	name string
+	jar  *cookiejar.Jar
+	kept []keptCookie // those in jar, and maybe expired ones; the last set last
+}
+
+// keptCookie names a cookie: one of the same name, domain and path replaces it (RFC 6265 section 5.3).
+type keptCookie struct {
+	name, domain, path string
+	by                 *url.URL // the URL that set it
 }
 
 // NewJar returns an empty Jar.
@@ -59,16 +66,30 @@ func (j *Jar) SetCookies(u *url.URL, cookies []*http.Cookie) {
 	}
 	j.order.MoveToFront(e)
 	d := e.Value.(*domainJar)
-	for i, c := range cookies {
-		if i >= maxAnswerCookies || len(c.Raw) > maxCookieBytes || len(c.Name)+len(c.Value) > maxCookieBytes {
-			continue
+	for _, c := range cookies {
+		if len(c.Name)+len(c.Value) <= maxCookieBytes {
+			d.set(u, c)
 		}
-		if d.taken >= maxDomainCookies {
-			d.jar, d.taken = emptyJar(), 0
-		}
-		d.taken++
-		d.jar.SetCookies(u, []*http.Cookie{c})
 	}
+}
+
+// set keeps a cookie, in the place of the one that it replaces, or of the first if there are too many.
+func (d *domainJar) set(u *url.URL, c *http.Cookie) {
+	k := keptCookie{by: u, name: c.Name, domain: strings.ToLower(strings.TrimPrefix(c.Domain, ".")), path: c.Path}
+	if k.domain == "" {
+		k.domain = strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	}
+	if !strings.HasPrefix(k.path, "/") { // the folder of the URL (section 5.1.4)
+		k.path = cmp.Or(u.Path[:max(0, strings.LastIndexByte(u.Path, '/'))], "/")
+	}
+	d.kept = slices.DeleteFunc(d.kept, func(o keptCookie) bool { return o.name == k.name && o.domain == k.domain && o.path == k.path })
+	if len(d.kept) == maxDomainCookies {
+		first := d.kept[0]
+		d.jar.SetCookies(first.by, []*http.Cookie{{Name: first.name, Path: first.path, Domain: first.domain, MaxAge: -1}})
+		d.kept = slices.Delete(d.kept, 0, 1)
+	}
+	d.kept = append(d.kept, k)
+	d.jar.SetCookies(u, []*http.Cookie{c})
 }
 
 // Cookies implements http.CookieJar.

@@ -37,6 +37,55 @@ func TestCookies(t *testing.T) {
 	assert.Empty(t, body(t, res), "without a jar")
 }
 
+// What a host sets comes back byte for byte: RFC 6265 sections 5.2 and 5.4. Attributes are read leniently.
+func TestCookiesComeBackAsTheyCame(t *testing.T) {
+	set := ""
+	addr := web(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/a/set" {
+			w.Header()["Set-Cookie"] = []string{set}
+		}
+		fmt.Fprint(w, r.Header.Get("Cookie"))
+	})
+	for in, want := range map[string]string{
+		"a=1": "a=1", "a=1,2": "a=1,2", "a=b c": "a=b c", `a=b\c`: `a=b\c`, "a=caf\u00e9": "a=caf\u00e9", "a=caf\xe9": "a=caf\xe9", `a="x y"`: `a="x y"`, `a="x`: `a="x`,
+		"my name=1": "my name=1", "a[b]=1": "a[b]=1", "a/b@c=1": "a/b@c=1", "\u00fc=1": "\u00fc=1", "a==1=": "a==1=", " a \t= b\t ; Path=/": "a=b", "a=": "a=", "a=1,b=2": "a=1,b=2",
+		"bare": "bare", "=bare": "bare", "": "", "=": "", ";Path=/": "", "a={\"b\":[1,2]}": "a={\"b\":[1,2]}", "a\tb=c\td": "a\tb=c\td",
+		"a=1; Path=": "a=1", "a=1; Path=a": "a=1", "a=1; path=/A": "", "a=1; PATH=/b; Path=/a": "a=1", "a=1; Domain=": "a=1", "a=1; Domain=.A.TEST": "a=1",
+		"a=1; Domain=b.test": "", "a=1; Domain=b.test; Domain=a.test": "a=1", "a=1; Domain=test": "", "a=1; Secure": "", "a=1; HttpOnly; SameSite=Strict; Priority=High; Foo": "a=1",
+		"a=1; Max-Age=0": "", "a=1; Max-Age=-5": "", "a=1; Max-Age=soon": "a=1", "a=1; Max-Age=1.5": "a=1", "a=1; Max-Age=99999999999999999999": "a=1", "a=1; Max-Age=+5": "a=1",
+		"a=1; Expires=Thu, 01-Jan-1970 00:00:00 GMT": "", "a=1; expires=Thu, 01 Jan 70 0:0:1": "", "a=1; Expires=Fri, 02 Jan 2099 03:04:05 +0000": "a=1",
+		"a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Max-Age=60": "a=1", "a=1; Expires=0": "a=1", "a=1; Expires=Session": "a=1",
+		"a=1; Path=/" + strings.Repeat("x", 2000): "a=1", "a=1;;; ;": "a=1",
+	} {
+		set = in
+		f := newFetcher(t, Options{Jar: NewJar(), Resolve: map[string]string{"*": addr}})
+		_, err := get(t, f, "http://a.test/a/set")
+		require.NoError(t, err, in)
+		res, err := get(t, f, "http://a.test/a/b")
+		require.NoError(t, err, in)
+		assert.Equal(t, want, body(t, res), in)
+	}
+	assert.Nil(t, readCookie("a=b\x01"))
+	assert.Equal(t, "xn--bcher-kva.test", readCookie("a=b; Domain=b\u00fccher.test").Domain)
+}
+
+// A host that renews its cookies keeps them, and one that sets too many keeps the last.
+func TestCookiesAreReplaced(t *testing.T) {
+	j := NewJar()
+	u := &url.URL{Scheme: "http", Host: "[::1]:8080", Path: "/a/b"}
+	j.SetCookies(u, []*http.Cookie{{Name: "gate", Value: "1"}})
+	for i := range 3 * maxDomainCookies {
+		j.SetCookies(u, []*http.Cookie{{Name: "session", Value: fmt.Sprint(i)}})
+	}
+	assert.Equal(t, "gate=1; session=149", cookieField(j.Cookies(u)))
+	for i := range maxDomainCookies - 1 {
+		j.SetCookies(u, []*http.Cookie{{Name: fmt.Sprint("c", i), Value: "x", Path: "/"}})
+	}
+	assert.NotContains(t, cookieField(j.Cookies(u)), "gate", "the oldest goes")
+	assert.Contains(t, cookieField(j.Cookies(u)), "session=149; c0=x; c1=x")
+	assert.Len(t, j.Cookies(u), maxDomainCookies)
+}
+
 func TestJarIsBounded(t *testing.T) {
 	j := NewJar()
 	set := func(host string, n int, value string) *url.URL {

@@ -259,7 +259,7 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *request, r Reques
 	c.wire.setLimit(f.opts.IdleTimeout)
 	res.Status, res.Proto, res.Header = resp.StatusCode, resp.Proto, resp.Header
 	if f.opts.Jar != nil {
-		cookies := resp.Cookies()
+		cookies := cookiesOf(resp.Header)
 		f.opts.Jar.SetCookies(cookieURL(req.Request), cookies)
 		res.Cookies = len(cookies)
 	}

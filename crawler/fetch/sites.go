@@ -90,8 +90,8 @@ func (s *Site) where() (where, error) {
 		}
 	}
 	for _, c := range s.Cookies {
-		if err := (&http.Cookie{Name: c.Name, Value: c.Value, Quoted: c.Quoted}).Valid(); err != nil || c.Value == "" {
-			bad("the cookie %q has a name or value that cannot be sent", c.Name) // the error of Valid quotes bytes of the value
+		if !canSend(c) {
+			bad("the cookie %q has a name or value that cannot be sent", c.Name)
 		}
 	}
 	if s.Proxy != nil {
@@ -316,16 +316,18 @@ func (x *extras) addCookies(req *http.Request, jar []*http.Cookie) []string {
 			all = append(all, &http.Cookie{Name: c.Name, Value: c.Value, Quoted: c.Quoted})
 		}
 	}
-	hides, shown := false, &http.Request{Header: http.Header{}}
+	if len(all) == 0 {
+		return nil
+	}
+	req.Header.Set("Cookie", cookieField(all))
+	hides := false
 	for i, c := range all {
-		req.AddCookie(c)
 		if i >= len(jar) && x.secret[c.Name+"="] {
-			c, hides = &http.Cookie{Name: c.Name, Value: redacted}, true
+			all[i], hides = &http.Cookie{Name: c.Name, Value: redacted}, true
 		}
-		shown.AddCookie(c)
 	}
 	if !hides {
 		return nil
 	}
-	return shown.Header["Cookie"]
+	return []string{cookieField(all)}
 }

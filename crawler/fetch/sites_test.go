@@ -300,7 +300,7 @@ func TestBadSites(t *testing.T) {
 		{Scope: "*", Secret: true}, {Scope: "*.co.uk", Secret: true}, {Scope: "https://*.github.io", Secret: true}, {Scope: "*.corp", Secret: true},
 		{Scope: "a.example", Header: http.Header{"Authorization": {"hunter2"}}},
 		{Scope: "a.example", Header: http.Header{"user-agent": {"x"}, "X Y": {"x"}, "X-Y": {"hunter2\n"}}},
-		{Scope: "a.example", Cookies: []*http.Cookie{{Name: "a b", Value: "x"}, {Name: "bad", Value: "hunter2;"}}},
+		{Scope: "a.example", Cookies: []*http.Cookie{{Name: "a=b", Value: "x"}, {Name: "bad", Value: "hunter2;"}, {Name: "blank", Value: "hunter2 "}, {Name: "odd name[]", Value: "a b,c"}}},
 		{Scope: "a.example", Proxy: &url.URL{Scheme: "ftp", Host: "p", User: url.UserPassword("me", "hunter2")}, Direct: true},
 		{Scope: "b.example", Cookies: cookie("c", "1")}, {Scope: "B.example.", Cookies: cookie("c", "hunter2")},
 	}})
@@ -309,7 +309,7 @@ func TestBadSites(t *testing.T) {
 		`Sites[4], for "http://a.example:99999": "http://a.example:99999": want a port from 1 to 65535`, `Sites[5], for "http://a.example/x"`,
 		"Sites[6], for \"*\": a secret for all hosts", "a secret for *.co.uk would go to strangers", "a secret for *.github.io would go to strangers",
 		"Authorization must be a secret", "user-agent cannot be set: Options.UserAgent sets it", `"X Y" is not the name of a header field`, "X-Y has control characters",
-		`the cookie "a b"`, `the cookie "bad"`, `its proxy is "ftp://me:xxxxx@p"; want http://`, "want one of them", `Sites[15], for "B.example.": the cookie c is set twice`,
+		`the cookie "a=b"`, `the cookie "bad"`, `the cookie "blank"`, `its proxy is "ftp://me:xxxxx@p"; want http://`, "want one of them", `Sites[15], for "B.example.": the cookie c is set twice`,
 	} {
 		assert.ErrorContains(t, err, want)
 	}
