@@ -337,6 +337,9 @@ func (c *Console) changed(r *http.Request) (any, error) {
 	return x, nil
 }
 
+// exportMemory is what each of maxScans exports at once may sort in.
+const exportMemory = 8 << 20
+
 // export streams. A failure in the middle breaks the connection off, so that what came
 // is not taken for the whole.
 func (c *Console) export(w http.ResponseWriter, r *http.Request) {
@@ -349,7 +352,7 @@ func (c *Console) export(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", `attachment; filename="frontier.jsonl"`)
 	counted := &countingWriter{w: w}
-	switch err := c.f.Export(r.Context(), counted, frontier.ExportOptions{}); {
+	switch err := c.f.Export(r.Context(), counted, frontier.ExportOptions{Memory: exportMemory}); {
 	case err == nil:
 	case counted.n == 0:
 		reply(w, r, func(*http.Request) (any, error) { return nil, err })

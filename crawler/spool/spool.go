@@ -16,7 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/seed-7440039f/frontier/internal/tempfile"
 )
 
 // Options say where a Body is kept. The zero value works.
@@ -33,8 +34,7 @@ type Options struct {
 type Body struct {
 	opts   Options
 	buf    []byte
-	file   *os.File
-	named  string // of a file that could not be removed while it is open
+	file   *tempfile.File
 	size   int64
 	closed bool
 }
@@ -83,27 +83,16 @@ func (b *Body) Write(p []byte) (int, error) {
 
 // spill moves the document from memory to a file.
 func (b *Body) spill() error {
-	f, err := os.CreateTemp(b.opts.Dir, "rewind-*")
+	f, err := tempfile.Create(b.opts.Dir, "rewind-*")
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	if os.Remove(f.Name()) != nil {
-		b.named = f.Name()
-	}
 	if _, err := f.Write(b.buf); err != nil {
 		_ = f.Close()
-		b.remove()
 		return fmt.Errorf("spool: %w", err)
 	}
 	b.file, b.buf = f, nil
 	return nil
-}
-
-func (b *Body) remove() {
-	if b.named != "" {
-		_ = os.Remove(b.named)
-		b.named = ""
-	}
 }
 
 // Size is the number of bytes written.
@@ -191,7 +180,6 @@ func (b *Body) Close() error {
 		return nil
 	}
 	err := b.file.Close()
-	b.remove()
 	b.file = nil
 	return err
 }

@@ -11,11 +11,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
 	"slices"
+
+	"github.com/seed-7440039f/frontier/internal/tempfile"
 )
 
-const runBuffer = 128 << 10 // bytes read of a run at once
+// Bytes read of a run at once, if all runs together keep the limit.
+const (
+	leastRead = 4 << 10
+	mostRead  = 128 << 10
+)
 
 // sorter sorts entries. After the last add, each yields them in order; close removes the temporary
 // file. Not safe for concurrent use.
@@ -25,7 +30,7 @@ type sorter struct {
 
 	data    []byte
 	entries []sortEntry
-	file    *os.File
+	file    *tempfile.File
 	runs    []int64 // where each run in the file ends
 }
 
@@ -60,7 +65,7 @@ func (s *sorter) sort() {
 // spill writes the entries in memory as a run.
 func (s *sorter) spill() (err error) {
 	if s.file == nil {
-		if s.file, err = os.CreateTemp(s.dir, "frontier-export-*"); err != nil {
+		if s.file, err = tempfile.Create(s.dir, "frontier-export-*"); err != nil {
 			return err
 		}
 	}
@@ -69,7 +74,7 @@ func (s *sorter) spill() (err error) {
 	if n := len(s.runs); n > 0 {
 		end = s.runs[n-1]
 	}
-	w := bufio.NewWriterSize(s.file, 1<<20)
+	w := bufio.NewWriterSize(s.file, mostRead)
 	var head []byte
 	for _, e := range s.entries {
 		head = binary.AppendUvarint(head[:0], uint64(e.key))
@@ -107,9 +112,10 @@ func (s *sorter) each(fn func(key, value []byte) error) error {
 // merge calls fn with the entries of all runs in order.
 func (s *sorter) merge(fn func(key, value []byte) error) error {
 	var heap []*runReader
+	buffer := min(max(s.limit/len(s.runs), leastRead), mostRead)
 	from := int64(0)
 	for _, end := range s.runs {
-		r := &runReader{r: bufio.NewReaderSize(io.NewSectionReader(s.file, from, end-from), runBuffer)}
+		r := &runReader{r: bufio.NewReaderSize(io.NewSectionReader(s.file, from, end-from), buffer)}
 		from = end
 		switch err := r.next(); {
 		case err == nil:
@@ -160,7 +166,7 @@ func (s *sorter) close() error {
 	if s.file == nil {
 		return nil
 	}
-	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
+	return s.file.Close()
 }
 
 // runReader reads a run; entry is the current one.

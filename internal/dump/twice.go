@@ -2,7 +2,8 @@ package dump
 
 import (
 	"io"
-	"os"
+
+	"github.com/seed-7440039f/frontier/internal/tempfile"
 )
 
 // Twice is a source of lines that is read twice: in place if it can seek, otherwise through a
@@ -10,8 +11,8 @@ import (
 type Twice struct {
 	r    io.Reader
 	seek io.Seeker
-	from int64    // where r stood
-	file *os.File // nil: r seeks
+	from int64          // where r stood
+	file *tempfile.File // nil: r seeks
 }
 
 // ReadTwice prepares for reading r twice, with a temporary file in dir if r cannot seek.
@@ -22,7 +23,7 @@ func ReadTwice(r io.Reader, dir string) (*Twice, error) {
 			return &Twice{r: r, seek: s, from: from}, nil
 		}
 	}
-	file, err := os.CreateTemp(dir, "frontier-import-*")
+	file, err := tempfile.Create(dir, "frontier-import-*")
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +52,6 @@ func (t *Twice) Again() (io.Reader, error) {
 // Close removes the temporary file.
 func (t *Twice) Close() {
 	if t.file != nil {
-		_, _ = t.file.Close(), os.Remove(t.file.Name())
+		_ = t.file.Close()
 	}
 }
