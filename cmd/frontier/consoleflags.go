@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ const defaultPage = "127.0.0.1:8347"
 func (c *consoleFlags) define(fs *flagSet) {
 	fs.StringVar(&c.page, "page", defaultPage, "`address` of the status page, whose URL is logged; off: none. If the default's port is taken it is another one; any other address that cannot be had is an error")
 	fs.Var(&c.names, "page-names", "host `names` under which the page may be asked for, beside localhost; * for any; comma-separated")
-	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need, and looks at it from other machines; better in -page-token-file, or in the environment as FRONTIER_PAGE_TOKEN, which no list of processes shows (default: a random one, which is logged)")
+	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need, and looks at it from other machines; better in -page-token-file, or in the environment as FRONTIER_PAGE_TOKEN, which no list of processes shows (default: a random one, which is in the file page-token of -dir)")
 	fs.StringVar(&c.file, "page-token-file", "", "`file` whose first line is the token")
 	fs.StringVar(&c.metrics, "metrics-listen", "", "`address` of a port for Prometheus that has only /metrics, which the page has too; the same people may read both")
 }
@@ -106,7 +107,7 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	if c.page == "off" && c.metricsAt == nil && s.dir == "" && s.line == nil {
 		return func() {}, nil
 	}
-	token, err := c.secret()
+	token, known, err := c.secret()
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +135,13 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 		return nil, err
 	}
 	warn := func(what string, err error) { log.Warn(what, "error", err) }
-	say := func(url string) {
-		if token == "" { // nobody knows it yet
-			url += "#token=" + con.Token()
+	where := ""
+	if c.at != nil || c.metricsAt != nil {
+		if where, err = keepToken(s.dir, con.Token(), known); err != nil {
+			return nil, join(err, con.Close())
 		}
-		log.Info("the crawl has a page", "url", url)
 	}
+	say := func(url string) { log.Info("the crawl has a page", "url", url, "token", where) }
 	if c.missing != nil {
 		warn("there is no page of this crawl", c.missing)
 	}
@@ -149,7 +151,7 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	if c.metricsAt != nil {
 		log.Info("the crawl has metrics", "url", "http://"+shown(c.metricsAt.Addr().String())+"/metrics")
 		if !loopback(c.metricsAt.Addr()) {
-			log.Warn("other machines can reach the metrics of this crawl: they want the page's token, and answer under -page-names only", "address", c.metricsAt.Addr())
+			log.Warn("other machines can reach the metrics of this crawl: they want the page's token, and answer under -page-names only", "address", c.metricsAt.Addr(), "token", where)
 		}
 	}
 	end := serveConsole(con, s.dir, c.at, c.metricsAt, warn, say)
@@ -203,19 +205,40 @@ func loopback(a net.Addr) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// secret is the token that was given in one of the ways; empty: none was.
-func (c *consoleFlags) secret() (string, error) {
+// secret is the token that was given, and how; empty: none was.
+func (c *consoleFlags) secret() (token, known string, err error) {
 	switch {
 	case c.token != "":
-		return c.token, nil
-	case c.file == "":
-		return os.Getenv("FRONTIER_PAGE_TOKEN"), nil
+		return c.token, "that of -page-token", nil
+	case c.file != "":
+		if token, err = firstLine(c.file); err != nil {
+			return "", "", fmt.Errorf("-page-token-file: %w", err)
+		}
+		return token, "that in " + c.file, nil
 	}
-	line, err := firstLine(c.file)
-	if err != nil {
-		return "", fmt.Errorf("-page-token-file: %w", err)
+	if token = os.Getenv("FRONTIER_PAGE_TOKEN"); token != "" {
+		known = "that of FRONTIER_PAGE_TOKEN"
 	}
-	return line, nil
+	return token, known, nil
+}
+
+// pageTokenFile has the page's token if nothing else says it: only the owner of the folder reads it.
+const pageTokenFile = "page-token"
+
+// keepToken says where the token of a page is, for the log, which never has the token. Without a place that is known it
+// writes the token into a file in dir.
+func keepToken(dir, token, known string) (where string, err error) {
+	if dir == "" {
+		return cmp.Or(known, "unknown, so nothing changes on the page: set -dir, -page-token-file or FRONTIER_PAGE_TOKEN"), nil
+	}
+	file := filepath.Join(dir, pageTokenFile)
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier start; it may have another mode
+		return "", err
+	}
+	if known != "" {
+		return known, nil
+	}
+	return "that in " + file, os.WriteFile(file, []byte(token+"\n"), 0o600)
 }
 
 // recrawled is what a recrawl tells.

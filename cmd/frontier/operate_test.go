@@ -183,15 +183,17 @@ func TestCommandsOnARunningCrawl(t *testing.T) {
 	assert.Contains(t, stderr, "it makes no checkpoints")
 
 	// The page is there, and needs the token for changes.
-	m := regexp.MustCompile(`http://127\.0\.0\.1:\d+/#token=(\w+)`).FindStringSubmatch(r.log.String())
-	require.NotNil(t, m, r.log.String())
-	res, err := http.Get(strings.Split(m[0], "#")[0])
+	at := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindString(r.log.String())
+	require.NotEmpty(t, at, r.log.String())
+	token := ownersFile(t, filepath.Join(r.dir, pageTokenFile))
+	res, err := http.Get(at)
 	require.NoError(t, err)
 	page, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	assert.Contains(t, string(page), "being fetched")
-	assert.NotContains(t, string(page), m[1])
+	assert.NotContains(t, string(page), token)
+	assert.NotContains(t, r.log.String(), token)
 	http.DefaultClient.CloseIdleConnections()
 	r.end(t)
 	_, err = os.Stat(filepath.Join(r.dir, "console.sock"))
@@ -353,8 +355,21 @@ func TestWrongCommandLines(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
+// ownersFile reads a file that only its owner may read.
+func ownersFile(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	info, err := os.Stat(name)
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o600, info.Mode().Perm())
+	text := strings.TrimSpace(string(b))
+	require.NotEmpty(t, text)
+	return text
+}
+
 // A token that the operator gave is not in the log, and a file or the environment keeps it
-// out of the command line.
+// out of the command line. Without one, and without a folder, nobody has the token.
 func TestThePagesTokenIsNotShown(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("hunter2\n"), 0o600))
@@ -371,13 +386,18 @@ func TestThePagesTokenIsNotShown(t *testing.T) {
 			_, err := c.Do(t.Context(), console.Action{Do: "pause", Scope: "a.example"})
 			require.NoError(t, err)
 			assert.NotContains(t, r.log.String(), "hunter2")
+			assert.NoFileExists(t, filepath.Join(r.dir, pageTokenFile))
 			code, _, stderr := operate(t, "clear", "-dir", r.dir, "a.example")
 			require.Equal(t, exitOK, code, stderr)
 			r.end(t)
 		})
 	}
+	_, addr := serve(t, 1)
+	code, _, stderr := command(t, t.Context(), "-page", "127.0.0.1:0", "-resolve", "*.example="+addr, "http://a.example/1")
+	assert.Equal(t, exitOK, code, stderr)
+	assert.Regexp(t, `url=http://127\.0\.0\.1:\d+/ token="unknown, so nothing changes on the page: set -dir, `, stderr)
 	require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
-	code, _, stderr := command(t, t.Context(), "-page", "127.0.0.1:0", "-page-token-file", file, "http://a.example/")
+	code, _, stderr = command(t, t.Context(), "-page", "127.0.0.1:0", "-page-token-file", file, "http://a.example/")
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, stderr, "the first line of "+file+" is empty")
 }

@@ -38,17 +38,6 @@ import (
 // contactsFile is in the folder of each server: see frontierserve.Options.Contacts.
 const contactsFile = "contacts"
 
-// pageTokenFile has the page's token if nothing else says it: only the owner of the folder reads it.
-const pageTokenFile = "page-token"
-
-// writeSecret replaces a file that only its owner may read.
-func writeSecret(path, secret string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may have another mode
-		return err
-	}
-	return os.WriteFile(path, []byte(secret+"\n"), 0o600)
-}
-
 // leastServed is the store's memory plus the frontier's minimum.
 const leastServed = 64<<20 + leastMemory
 
@@ -417,21 +406,20 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	if s.tls != nil {
 		at = tls.NewListener(at, s.tls)
 	}
-	token := "the token of an operator"
-	switch file := filepath.Join(s.dir, pageTokenFile); {
+	known := ""
+	switch {
 	case s.o.Tokens != nil:
-		_ = os.Remove(file) // of a start without tokens
+		known = "the token of an operator"
 	case os.Getenv("FRONTIER_PAGE_TOKEN") != "":
-		token = "that of FRONTIER_PAGE_TOKEN"
-	default:
-		if err := writeSecret(file, con.Token()); err != nil {
-			return err
-		}
-		token = "that in " + file
+		known = "that of FRONTIER_PAGE_TOKEN"
+	}
+	where, err := keepToken(s.dir, con.Token(), known)
+	if err != nil {
+		return err
 	}
 	go func() { failed <- web.Serve(at) }()
 	log.Info("serving", "http", at.Addr().String())
-	log.Info("the server has a page", "url", s.page(at.Addr())+"/", "token", token)
+	log.Info("the server has a page", "url", s.page(at.Addr())+"/", "token", where)
 	if service.Open() && !s.isLocal() {
 		go warnOpen(ctx, log)
 	}
