@@ -36,6 +36,60 @@ func TestOneKindOfAddressIsEnough(t *testing.T) {
 	assert.Equal(t, addrs("2001:db8::1"), got)
 }
 
+// One kind of address is used when the other does not come, and the other when it has come.
+func TestOneKindOfAddressDoesNotWait(t *testing.T) {
+	hold := make(chan struct{})
+	s := serve(t, func(name string, q dnsmessage.Type) said {
+		if name == "slow.example" && q == dnsmessage.TypeAAAA {
+			<-hold
+		}
+		silent := name == "four.example" && q == dnsmessage.TypeAAAA || name == "six.example" && q == dnsmessage.TypeA
+		return said{addrs: []string{"192.0.2.1", "2001:db8::1"}, ttl: 60, silent: silent}
+	})
+	r, _ := resolver(t, Options{Servers: []string{s.addr}, Timeout: time.Hour})
+	r.servers.patience = time.Millisecond
+	for name, want := range map[string]string{"four.example": "192.0.2.1", "six.example": "2001:db8::1"} {
+		got, err := r.Lookup(t.Context(), name)
+		require.NoError(t, err)
+		assert.Equal(t, addrs(want), got)
+	}
+	got, err := r.Lookup(t.Context(), "slow.example")
+	require.NoError(t, err)
+	assert.Equal(t, addrs("192.0.2.1"), got)
+	close(hold)
+	require.Eventually(t, func() bool {
+		got, err := r.Lookup(t.Context(), "slow.example")
+		return err == nil && len(got) == 2
+	}, 10*time.Second, time.Millisecond)
+	assert.Equal(t, 1, s.count("A slow.example"))
+}
+
+func TestServersThatDoNotKnowEDNS(t *testing.T) {
+	for what, a := range map[string]said{
+		"FORMERR": {edns: dnsmessage.RCodeFormatError}, "NOTIMP": {edns: dnsmessage.RCodeNotImplemented}, "SERVFAIL": {edns: dnsmessage.RCodeServerFailure}, "silence": {drops: true},
+	} {
+		a.addrs, a.ttl = []string{"192.0.2.1"}, 60
+		s := serve(t, fixed(a))
+		r, c := resolver(t, Options{Servers: []string{s.addr}, NoIPv6: true, Timeout: 100 * time.Millisecond, Tries: 20})
+		for i, name := range []string{"a.example", "b.example", "c.example"} {
+			if i == 2 {
+				c.move(plainFor)
+			}
+			got, err := r.Lookup(t.Context(), name)
+			require.NoError(t, err, what)
+			assert.Equal(t, addrs("192.0.2.1"), got, what)
+			s.mu.Lock()
+			assert.Equal(t, 1+i/2, s.edns, "%s: remembered, and tried again after a while", what)
+			s.mu.Unlock()
+		}
+	}
+	both := serve(t, fixed(said{code: dnsmessage.RCodeServerFailure}))
+	r, _ := resolver(t, Options{Servers: []string{both.addr}, NoIPv6: true, Tries: 2})
+	_, err := r.Lookup(t.Context(), "a.example")
+	assert.ErrorContains(t, err, "server answers ServerFailure")
+	assert.Empty(t, r.servers.plain, "EDNS is not what it is about")
+}
+
 func TestAliases(t *testing.T) {
 	s := serve(t, func(name string, _ dnsmessage.Type) said {
 		switch name {
@@ -160,12 +214,12 @@ func TestWithoutAnAnswer(t *testing.T) {
 
 func TestTimeouts(t *testing.T) {
 	s := serve(t, fixed(said{silent: true}))
-	r, _ := resolver(t, Options{Servers: []string{s.addr}, NoIPv6: true, Timeout: 20 * time.Millisecond, Tries: 2})
+	r, _ := resolver(t, Options{Servers: []string{s.addr}, NoIPv6: true, Timeout: 200 * time.Millisecond, Tries: 2})
 	_, err := r.Lookup(t.Context(), "a.example")
 	var e *net.DNSError
 	require.ErrorAs(t, err, &e)
 	assert.True(t, e.IsTimeout)
-	assert.Equal(t, 2, s.count("A a.example"))
+	assert.Eventually(t, func() bool { return s.count("A a.example") == 2 }, 10*time.Second, time.Millisecond)
 }
 
 func TestNamesThatNoServerIsAsked(t *testing.T) {

@@ -16,7 +16,9 @@
 // does not report a TTL; these answers are kept for [Options.SystemTTL].
 //
 // It is a stub resolver: the servers must be recursive. It asks over UDP, and over TCP if an answer
-// is truncated, with random IDs and ports; it ignores answers that do not repeat the question. When
+// is truncated, with random IDs and ports; it ignores answers that do not repeat the question. Servers that do not
+// understand EDNS, or drop it, are asked without for an hour (RFC 6891 section 7). An address of one kind waits
+// 50 ms for an answer about the other, which is used once it comes (RFC 8305 section 3). When
 // no server answers, it returns expired addresses for up to [Options.Stale] (RFC 8767). It does not
 // validate DNSSEC.
 package dns

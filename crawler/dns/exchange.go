@@ -23,22 +23,60 @@ type servers struct {
 	addrs []netip.AddrPort
 	count func() // called for each question
 
+	// patience is how long one kind of address waits for the other: the Resolution Delay of RFC 8305.
+	patience time.Duration
+	calls    *sync.WaitGroup
+
 	mu    sync.Mutex
-	first int // guarded by mu; index of the server that answered last
+	first int               // guarded by mu; index of the server that answered last
+	plain map[int]time.Time // guarded by mu; until when servers are asked without EDNS
 }
 
-// find queries both kinds of addresses of a name and follows its aliases.
-func (s *servers) find(ctx context.Context, name string) answer {
+const (
+	resolutionDelay = 50 * time.Millisecond // RFC 8305 section 8
+	plainFor        = time.Hour             // how long a server that did not understand EDNS is asked without
+)
+
+// find queries both kinds of addresses of a name and follows its aliases. If only one kind answers in time, late
+// gets all addresses when the other has.
+func (s *servers) find(ctx context.Context, name string, late func(answer)) answer {
 	types := []dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeAAAA}
 	if s.opts.NoIPv6 {
 		types = types[:1]
 	}
-	got := make([]answer, len(types))
-	var wg sync.WaitGroup
-	for i, t := range types {
-		wg.Go(func() { got[i] = s.follow(ctx, name, t) })
+	type came struct {
+		kind int
+		answer
 	}
-	wg.Wait()
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.opts.Tries)*2*s.opts.Timeout)
+	end := cancel
+	defer func() { end() }()
+	answers := make(chan came, len(types))
+	for i, t := range types {
+		s.calls.Go(func() { answers <- came{i, s.follow(ctx, name, t)} })
+	}
+	got := make([]answer, len(types))
+	var enough <-chan time.Time
+	for range types {
+		select {
+		case a := <-answers:
+			got[a.kind] = a.answer
+			if len(a.addrs) > 0 && enough == nil {
+				enough = time.After(s.patience)
+			}
+		case <-enough:
+			first := merge(name, got)
+			end = func() {}
+			s.calls.Go(func() {
+				defer cancel()
+				if a := <-answers; len(a.addrs) > 0 {
+					got[a.kind] = a.answer
+					late(merge(name, got))
+				}
+			})
+			return first
+		}
+	}
 	return merge(name, got)
 }
 
@@ -100,18 +138,29 @@ func (s *servers) query(ctx context.Context, name string, t dnsmessage.Type) (re
 	first := s.first
 	s.mu.Unlock()
 	var last error
+	silent := map[int]bool{} // perhaps servers, or what is before them, drop EDNS
 	for try := range s.opts.Tries {
 		i := (first + try) % len(s.addrs)
-		r, err := s.exchange(ctx, s.addrs[i], q)
+		knows := s.knowsEDNS(i)
+		edns := knows && !silent[i]
+		r, err := s.exchange(ctx, s.addrs[i], q, edns)
+		if edns && refusesEDNS(err) {
+			edns = false
+			r, err = s.exchange(ctx, s.addrs[i], q, edns)
+		}
 		if err == nil {
+			s.mu.Lock()
 			if try > 0 {
-				s.mu.Lock()
 				s.first = i
-				s.mu.Unlock()
 			}
+			if knows && !edns {
+				s.plain[i] = s.opts.Now().Add(plainFor)
+			}
+			s.mu.Unlock()
 			return r, nil
 		}
 		last = err
+		silent[i] = silent[i] || errors.Is(err, context.DeadlineExceeded)
 		if ctx.Err() != nil {
 			return reply{}, ctx.Err()
 		}
@@ -119,22 +168,29 @@ func (s *servers) query(ctx context.Context, name string, t dnsmessage.Type) (re
 	return reply{}, last
 }
 
+// knowsEDNS reports whether a server may understand EDNS.
+func (s *servers) knowsEDNS(i int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return left(s.plain[i], s.opts.Now()) <= 0
+}
+
 // exchange asks one server once, over TCP too if necessary.
-func (s *servers) exchange(ctx context.Context, server netip.AddrPort, q dnsmessage.Question) (reply, error) {
-	r, err := s.over(ctx, "udp", server, q)
+func (s *servers) exchange(ctx context.Context, server netip.AddrPort, q dnsmessage.Question, edns bool) (reply, error) {
+	r, err := s.over(ctx, "udp", server, q, edns)
 	if errors.Is(err, errTruncated) {
-		return s.over(ctx, "tcp", server, q)
+		return s.over(ctx, "tcp", server, q, edns)
 	}
 	return r, err
 }
 
 // over sends a question and waits for its answer.
-func (s *servers) over(ctx context.Context, network string, server netip.AddrPort, q dnsmessage.Question) (reply, error) {
+func (s *servers) over(ctx context.Context, network string, server netip.AddrPort, q dnsmessage.Question, edns bool) (reply, error) {
 	s.count()
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	id := uint16(rand.Uint32())
-	msg, err := ask(id, q)
+	msg, err := ask(id, q, edns)
 	if err != nil {
 		return reply{}, err
 	}

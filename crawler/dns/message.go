@@ -38,12 +38,22 @@ type reply struct {
 	gone  bool          // the name does not exist
 }
 
+// refusesEDNS reports whether an error may be that of a server that does not understand EDNS (RFC 6891 section 7,
+// RFC 2671 section 5.3).
+func refusesEDNS(err error) bool {
+	e, ok := errors.AsType[serverError](err)
+	return ok && (e.code == dnsmessage.RCodeFormatError || e.code == dnsmessage.RCodeNotImplemented || e.code == dnsmessage.RCodeServerFailure)
+}
+
 // ask is the message with a question.
-func ask(id uint16, q dnsmessage.Question) ([]byte, error) {
+func ask(id uint16, q dnsmessage.Question, edns bool) ([]byte, error) {
 	b := dnsmessage.NewBuilder(make([]byte, 0, 512), dnsmessage.Header{ID: id, RecursionDesired: true})
 	b.EnableCompression()
 	if err := errors.Join(b.StartQuestions(), b.Question(q), b.StartAdditionals()); err != nil {
 		return nil, err
+	}
+	if !edns {
+		return b.Finish()
 	}
 	var h dnsmessage.ResourceHeader
 	if err := errors.Join(h.SetEDNS0(payload, dnsmessage.RCodeSuccess, false), b.OPTResource(h, dnsmessage.OPTResource{})); err != nil {
@@ -60,6 +70,9 @@ func read(msg []byte, id uint16, q dnsmessage.Question) (reply, error) {
 		return reply{}, errNotOurs
 	}
 	got, err := p.Question()
+	if refused := (serverError{h.RCode}); errors.Is(err, dnsmessage.ErrSectionDone) && refusesEDNS(refused) {
+		return reply{}, refused // what could not read the question may not repeat it
+	}
 	if err != nil || got.Type != q.Type || got.Class != q.Class || !same(got.Name, q.Name) {
 		return reply{}, errNotOurs
 	}

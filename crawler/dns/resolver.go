@@ -17,8 +17,8 @@ import (
 
 // Resolver finds addresses. It is safe for concurrent use.
 type Resolver struct {
-	opts    Options // read-only after New
-	find    func(ctx context.Context, name string) answer
+	opts    Options  // read-only after New
+	servers *servers // nil: the system is asked
 	system  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -64,14 +64,13 @@ func New(o Options) (*Resolver, error) {
 	}
 	r := &Resolver{opts: o, cache: cache{limit: o.MaxNames}, under: map[string]*call{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.find, r.system = r.askSystem, net.DefaultResolver.LookupNetIP
+	r.system = net.DefaultResolver.LookupNetIP
 	if len(o.Servers) > 0 {
-		s := &servers{opts: &r.opts, count: func() { r.counted.queries.Add(1) }}
+		r.servers = &servers{opts: &r.opts, count: func() { r.counted.queries.Add(1) }, patience: resolutionDelay, calls: &r.calls, plain: map[int]time.Time{}}
 		for _, name := range o.Servers {
 			a, _ := serverAddr(name) // validated
-			s.addrs = append(s.addrs, a)
+			r.servers.addrs = append(r.servers.addrs, a)
 		}
-		r.find = s.find
 	}
 	return r, nil
 }
@@ -215,9 +214,7 @@ func (r *Resolver) beginLocked(name string, ahead bool) *call {
 
 // run looks a name up and passes the answer to all waiting callers.
 func (r *Resolver) run(name string, c *call, ahead bool) {
-	ctx, cancel := context.WithTimeout(r.ctx, time.Duration(r.opts.Tries)*2*r.opts.Timeout)
-	defer cancel()
-	a := r.find(ctx, name)
+	a := r.find(name)
 	if a.err != nil && r.ctx.Err() != nil {
 		a.err = ErrClosed
 	}
@@ -229,6 +226,18 @@ func (r *Resolver) run(name string, c *call, ahead bool) {
 		r.ahead--
 	}
 	close(c.done)
+}
+
+// find asks for a name.
+func (r *Resolver) find(name string) answer {
+	if r.servers == nil {
+		return r.askSystem(name)
+	}
+	return r.servers.find(r.ctx, name, func(a answer) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.keepLocked(name, a)
+	})
 }
 
 const (
@@ -277,7 +286,9 @@ func Rooted(name string) string {
 }
 
 // askSystem is find without Servers.
-func (r *Resolver) askSystem(ctx context.Context, name string) answer {
+func (r *Resolver) askSystem(name string) answer {
+	ctx, cancel := context.WithTimeout(r.ctx, time.Duration(r.opts.Tries)*2*r.opts.Timeout)
+	defer cancel()
 	r.counted.queries.Add(1)
 	network := "ip"
 	if r.opts.NoIPv6 {

@@ -30,7 +30,9 @@ type said struct {
 	soa     uint32 // minimum of the SOA in the authority section; 0: none
 	cut     bool   // over UDP only
 	silent  bool
-	forged  [][]byte // sent first
+	edns    dnsmessage.RCode // said in a bare head to questions with EDNS
+	drops   bool             // no answer to questions with EDNS
+	forged  [][]byte         // sent first
 }
 
 // server is a name server over UDP and TCP.
@@ -41,6 +43,7 @@ type server struct {
 	mu    sync.Mutex
 	asked map[string]int // by type and name
 	tcp   int
+	edns  int // questions with EDNS
 }
 
 func serve(t testing.TB, z zone) *server {
@@ -49,15 +52,17 @@ func serve(t testing.TB, z zone) *server {
 	s := &server{addr: udp.LocalAddr().String(), zone: z, asked: map[string]int{}}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		buf := make([]byte, 1500)
 		for {
+			buf := make([]byte, 1500)
 			n, from, err := udp.ReadFrom(buf)
 			if err != nil {
 				return
 			}
-			for _, out := range s.answers(buf[:n], false) {
-				_, _ = udp.WriteTo(out, from)
-			}
+			wg.Go(func() {
+				for _, out := range s.answers(buf[:n], false) {
+					_, _ = udp.WriteTo(out, from)
+				}
+			})
 		}
 	})
 	wg.Go(func() {
@@ -120,8 +125,19 @@ func (s *server) answers(msg []byte, tcp bool) [][]byte {
 	}
 	s.mu.Unlock()
 	a := s.zone(name, q.Type)
-	if a.silent {
+	edns := binary.BigEndian.Uint16(msg[10:]) > 0
+	if edns {
+		s.mu.Lock()
+		s.edns++
+		s.mu.Unlock()
+	}
+	if a.silent || a.drops && edns {
 		return nil
+	}
+	if a.edns > 0 && edns {
+		head := dnsmessage.Message{Header: dnsmessage.Header{ID: h.ID, Response: true, RCode: a.edns}}
+		msg, _ := head.Pack()
+		return [][]byte{msg}
 	}
 	return append(a.forged, build(h.ID, q, a, a.cut && !tcp))
 }
@@ -176,6 +192,9 @@ func resolver(t testing.TB, o Options) (*Resolver, *clock) {
 	o.Now = c.now
 	r, err := New(o)
 	require.NoError(t, err)
+	if r.servers != nil {
+		r.servers.patience = time.Hour // on a slow machine, too, both kinds count
+	}
 	t.Cleanup(func() {
 		r.Close()
 		assert.True(t, r.cache.check())
