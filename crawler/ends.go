@@ -103,6 +103,9 @@ func (e *evidence) describe(x *crawllog.Record) {
 		case res.Truncated:
 			x.Reason = "cut at the limit of size"
 		}
+		if coding := fetch.Coded(res.Header, res.Body.Head(512)); coding != "" && res.Status/100 == 2 {
+			x.Reason = codedError(coding).Error()
+		}
 	}
 	if e.err == nil {
 		return

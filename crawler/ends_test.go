@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -57,7 +58,7 @@ func TestEachEndIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
 		w.always(seed+"robots.txt", text("User-agent: *\nDisallow: /private"))
-		w.always(seed, page("/fine", "/gone", "/moved", "/forbidden", "/broken", "/never", "/private", "/film", "/skipped", "http://elsewhere.example/", "/handled"))
+		w.always(seed, page("/fine", "/gone", "/moved", "/forbidden", "/broken", "/never", "/private", "/film", "/skipped", "/coded", "http://elsewhere.example/", "/handled"))
 		w.always(seed+"fine", page())
 		w.always(seed+"moved", answer{status: 301, location: "/fine"})
 		w.always(seed+"forbidden", answer{status: 400})
@@ -68,6 +69,7 @@ func TestEachEndIsRecorded(t *testing.T) {
 			return page()
 		}
 		w.always(seed+"never", answer{class: fetch.Timeout})
+		w.always(seed+"coded", answer{status: 200, body: "\x1f\x9d\x90", header: http.Header{"Content-Encoding": {"compress"}}})
 		w.always(seed+"film", answer{class: fetch.Unwanted})
 		w.always(seed+"handled", page())
 		e := &ends{}
@@ -102,6 +104,7 @@ func TestEachEndIsRecorded(t *testing.T) {
 			seed + "broken":             "failed 500, failed 500, fetched 200",
 			seed + "never":              "failed, failed, given-up",
 			seed + "private":            "refused by robots.txt",
+			seed + "coded":              "fetched 200",
 			seed + "film":               "refused by response",
 			seed + "skipped":            "refused by scope",
 			seed + "handled":            "failed 200, failed 200, given-up 200",
@@ -114,6 +117,8 @@ func TestEachEndIsRecorded(t *testing.T) {
 			case seed + "never":
 				assert.Equal(t, "timeout: fake", r.Reason)
 				assert.Positive(t, r.Seconds)
+			case seed + "coded":
+				assert.Equal(t, `its Content-Encoding cannot be undone: "compress"`, r.Reason)
 			case seed + "skipped":
 				assert.Equal(t, seed, r.Via)
 				assert.Contains(t, r.Reason, "excluded")

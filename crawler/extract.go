@@ -6,8 +6,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/robots"
 )
@@ -72,7 +72,7 @@ func (h HTML) Extract(p *Page) (*link.Page, error) {
 func (h HTML) reader(p *Page) func(r io.Reader, contentType, url string, o link.Options) (*link.Page, error) {
 	contentType := p.Header.Get("Content-Type")
 	switch {
-	case isEncoded(p.Header):
+	case fetch.Coded(p.Header, p.Body.Head(512)) != "":
 	case isHTML(contentType, p.Body.Head(512)):
 		return link.Extract
 	case isCSS(contentType) && h.Kinds&(link.Stylesheet|link.Style) != 0:
@@ -96,17 +96,4 @@ func isHTML(contentType string, head []byte) bool {
 func isCSS(contentType string) bool {
 	t, _, _ := mime.ParseMediaType(contentType)
 	return t == "text/css"
-}
-
-// isEncoded reports whether a body is still compressed. What servers write that
-// do not compress means nothing; any other word is a compression, known or not.
-func isEncoded(h http.Header) bool {
-	for word := range strings.SplitSeq(strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")), ",") {
-		switch strings.TrimSpace(word) {
-		case "", "identity", "none", "utf-8", "utf8", "iso-8859-1", "7bit", "8bit", "binary":
-		default:
-			return true
-		}
-	}
-	return false
 }

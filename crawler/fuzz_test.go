@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/link"
 )
 
@@ -19,7 +20,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, contentType, tag, robots, encoding string, raw []byte) {
 		isHTML(contentType, raw)
 		isCSS(contentType)
-		isEncoded(http.Header{"Content-Encoding": {encoding}})
+		fetch.Coded(http.Header{"Content-Encoding": {encoding}}, raw)
 		link.RobotsTag([]string{robots}, "mybot")
 		m, own := metaOf(frontier.Entry{Meta: raw})
 		if own {

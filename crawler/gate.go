@@ -361,6 +361,13 @@ func (g *gate) stand(site, target string, hops int, wait time.Duration, now time
 	return true
 }
 
+// tries is how many requests for a site's robots.txt have failed in a row.
+func (g *gate) tries(site string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sites[site].tries
+}
+
 // failed records a failed try, and whether the frontier does not know yet that the site's host has
 // failed. retryAfter is what the server asked for. It returns how long the site is not requested
 // again, and whether an expired copy is used meanwhile (RFC 9309 section 2.4).

@@ -5,6 +5,7 @@ package crawler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -119,6 +120,8 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		return "", a.neutral(slot, res)
 	case fetch.ClassOf(err) == fetch.Blocked && !c.misled(siteOf(a.target), res, err):
 		return "", a.blocked(slot, err)
+	case err != nil && a.lastBroken(res):
+		c.log.Warn("robots.txt is incomplete at every try: it counts as it is", "site", a.site, "bytes", res.Body.Size(), "error", err)
 	case err != nil:
 		return "", a.failed(slot, res, err)
 	}
@@ -146,13 +149,29 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		return "", a.failed(slot, res, nil)
 	}
 	rules, ok := c.opts.Robots.Read(a.site, res.Status, body)
-	if !ok || res.Status/100 == 2 && isEncoded(res.Header) { // an unreadable file forbids everything
+	if !ok {
 		return "", a.failed(slot, res, nil)
+	}
+	if coding := fetch.Coded(res.Header, res.Body.Head(512)); coding != "" && res.Status/100 == 2 { // an unreadable file forbids everything
+		return "", a.failed(slot, res, codedError(coding))
 	}
 	if site := siteOf(a.target); site != a.site && isRobots(a.target) {
 		c.gate.found(site, rules, res.Ended, c.now())
 	}
 	return "", a.settle(slot, res, rules)
+}
+
+// lastBroken reports whether a robots.txt is incomplete after as many tries as an expired copy needs
+// to be used on. As with pages, an incomplete one is then better than none.
+func (a *inquiry) lastBroken(res *fetch.Result) bool {
+	return res.Broken != "" && res.Status/100 == 2 && a.c.gate.tries(a.site) >= staleAfter-1
+}
+
+// codedError is the reason why a body cannot be read: its Content-Encoding.
+type codedError string
+
+func (e codedError) Error() string {
+	return fmt.Sprintf("its Content-Encoding cannot be undone: %q", shortened(string(e)))
 }
 
 // busy returns a slot whose group may not be contacted now, or that was lost. If the slot is of

@@ -57,8 +57,18 @@ func TestRobots(t *testing.T) {
 		"429 for ever, Retry-After": {func(w *fakeWeb) { w.always(robotA, answer{status: 429, retryAfter: 10 * time.Second}) },
 			0, []time.Duration{0, 10010 * time.Millisecond, 21020 * time.Millisecond, 82030 * time.Millisecond}, 0, 1},
 		"compressed in a way nobody asked for": {func(w *fakeWeb) {
-			w.always(robotA, answer{status: 200, header: http.Header{"Content-Encoding": {"br"}}})
+			w.always(robotA, answer{status: 200, body: "\x1f\x9d\x90", header: http.Header{"Content-Encoding": {"compress"}}})
 		}, 0, []time.Duration{0, 1010 * time.Millisecond, 3020 * time.Millisecond, 64030 * time.Millisecond}, 0, 1},
+		"no coding": {func(w *fakeWeb) {
+			a := text(deny)
+			a.header = http.Header{"Content-Encoding": {"aws-chunked"}}
+			w.always(robotA, a)
+		}, 4, []time.Duration{0}, 1, 0},
+		"without its end at every try": {func(w *fakeWeb) {
+			a := text(deny)
+			a.class, a.broken = fetch.Cut, "disconnect"
+			w.always(robotA, a)
+		}, 4, []time.Duration{0, 1010 * time.Millisecond, 3020 * time.Millisecond}, 1, 0},
 		"no answer": {func(w *fakeWeb) { w.always(robotA, answer{class: fetch.Timeout, takes: 2 * time.Second}) },
 			0, []time.Duration{0, 3 * time.Second, 6 * time.Second, 10 * time.Second, 73 * time.Second}, 0, 1},
 		"cut once, then rules": {func(w *fakeWeb) {

@@ -291,6 +291,9 @@ func (c *Crawler) read(p *Page) {
 		c.joinScope(p.Lease)
 		c.welcome.gave(p.Lease.Host, p.Lease.Entry.URL, p.Ended)
 		o.Meta = remember(p)
+		if coding := fetch.Coded(p.Header, p.Body.Head(512)); coding != "" {
+			c.log.Warn("a page is not read", "url", fetch.Redact(p.URL), "error", codedError(coding))
+		}
 		if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
 			c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)
 		}

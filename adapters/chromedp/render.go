@@ -128,6 +128,7 @@ func (r *Renderer) render(ctx context.Context, q fetch.Request, res *fetch.Resul
 	err = res.Body.Close()
 	res.Body, res.Header = body, res.Header.Clone()
 	res.Header.Set("Content-Type", "text/html; charset=utf-8")
+	res.Header.Del("Content-Encoding")
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,16 +49,21 @@ func (f *Fetcher) readBody(resp *http.Response, c *conn, limit int64, larger fun
 
 func (r *reading) read(resp *http.Response) (done bool, err error) {
 	var src io.Reader = &r.wire
-	applied, known := codings(resp.Header)
-	if known && len(applied) > 0 {
-		d, err := newDecoder(src, applied)
+	words, supported := codings(resp.Header)
+	if supported > 0 && supported <= maxCodings {
+		d, err := newDecoder(src, words)
 		if err != nil {
 			return false, r.wire.explain(decodeError{err})
 		}
 		defer d.close()
 		src = d
-		resp.Header.Del("Content-Encoding")
-		resp.Header.Del("Content-Length")
+		if len(d.left) < len(words) || supported == len(words) {
+			resp.Header.Del("Content-Encoding")
+			resp.Header.Del("Content-Length")
+		}
+		if len(d.left) > 0 && supported < len(words) {
+			resp.Header.Set("Content-Encoding", strings.Join(d.left, ", "))
+		}
 	} else if n := resp.ContentLength; n > 0 {
 		r.body.Grow(int(min(n, r.limit, 1<<20)))
 	}

@@ -22,7 +22,7 @@ func TestBodiesWithoutTheirEndAreGiven(t *testing.T) {
 		broken string
 		whole  bool // all of the page is there
 	}{
-		"gzip without its trailer":  {fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(packed)-8, packed[:len(packed)-8]), Decode, "unspecified", true},
+		"gzip without its trailer":  {fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(packed)-8, packed[:len(packed)-8]), Other, "", true},
 		"gzip that is cut":          {fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(packed)-20, packed[:len(packed)-20]), Decode, "unspecified", false},
 		"gzip that is cut, by TCP":  {fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(packed), packed[:len(packed)-8]), Cut, "disconnect", true},
 		"too large Content-Length":  {fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(page)+7, page), Cut, "disconnect", true},
@@ -51,7 +51,7 @@ func TestBodiesWithoutTheirEndAreGiven(t *testing.T) {
 			assert.Equal(t, x.broken, res.Broken)
 			assert.Equal(t, x.broken != "", res.Truncated)
 			got := body(t, res)
-			assert.Equal(t, x.broken != "", got != "")
+			assert.Equal(t, x.broken != "" || x.whole, got != "")
 			assert.True(t, strings.HasPrefix(page, strings.TrimSuffix(got, "-")))
 			if x.whole {
 				assert.Len(t, got, len(page))

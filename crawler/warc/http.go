@@ -32,9 +32,10 @@ type Exchange struct {
 	Protocol string
 
 	Status int
+	// Header has a Content-Encoding only if Body is still encoded so.
 	Header http.Header
-	// Body is the payload without transfer and content encodings. Header fields about these and
-	// about the length are left out of the record or corrected, so that the record is consistent.
+	// Body is the payload without transfer encodings. Header fields about these and about the
+	// length are left out of the record or corrected, so that the record is consistent.
 	Body []byte
 	// Payload is read instead of Body if it is set. It is read from its start, more than once. Use
 	// it for payloads that are not in memory.
@@ -77,7 +78,7 @@ func (e *Exchange) responseHead(length int64) []byte {
 	var b bytes.Buffer
 	text := http.StatusText(e.Status)
 	fmt.Fprintf(&b, "HTTP/1.1 %03d %s\r\n", e.Status, text)
-	leave := []string{"Transfer-Encoding", "Content-Encoding", "Trailer", "Connection"}
+	leave := []string{"Transfer-Encoding", "Trailer", "Connection"}
 	if withBody {
 		leave = append(leave, "Content-Length")
 	}

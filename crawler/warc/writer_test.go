@@ -38,7 +38,7 @@ func open(t testing.TB, dir string, o Options) *Writer {
 func page(url, body string) Exchange {
 	return Exchange{
 		URL: url, Date: captured, IP: "192.0.2.1", RequestHeader: http.Header{"User-Agent": {"test/1.0"}},
-		Status: 200, Header: http.Header{"Content-Type": {"text/html; charset=utf-8"}, "Content-Encoding": {"gzip"}, "Content-Length": {"7"}, "X-Odd": {"a\r\nb"}},
+		Status: 200, Header: http.Header{"Content-Type": {"text/html; charset=utf-8"}, "Transfer-Encoding": {"chunked"}, "Content-Length": {"7"}, "X-Odd": {"a\r\nb"}},
 		Body: []byte(body), Metadata: Header{{"via", "http://a.example/\r\nX: y"}, {"hopsFromSeed", "L"}},
 	}
 }
@@ -80,6 +80,16 @@ func types(all []stored) (names []string) {
 		names = append(names, r.Type)
 	}
 	return names
+}
+
+func TestUndecodedBodyKeepsItsCoding(t *testing.T) {
+	dir := t.TempDir()
+	w := open(t, dir, Options{})
+	e := page("http://a.example/", "\x1f\x9d\x90")
+	e.Header.Set("Content-Encoding", "compress")
+	require.NoError(t, w.WriteExchange(e))
+	require.NoError(t, w.Close())
+	assert.Contains(t, readFolder(t, dir)[1].block, "\r\nContent-Encoding: compress\r\n")
 }
 
 func TestExchange(t *testing.T) {
