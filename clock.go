@@ -122,7 +122,7 @@ func (f *Frontier) lookAtClockLocked() {
 func (s *shared) wall(moment int64) time.Time { return s.clock.Wall(moment) }
 func (s *shared) owed(t time.Time) int64      { return s.clock.Moment(t) }
 func (s *shared) date(t time.Time) int64      { return s.clock.Date(t) }
-func (s *shared) dueDate(t time.Time) int64   { return min(s.clock.Due(t), instant.Never-1) }
+func (s *shared) dueDate(t time.Time) int64   { return s.clock.Due(t) }
 func (s *shared) day(date int64) time.Time    { return s.clock.Day(date) }
 func (s *scheduler) date(moment int64) int64  { return s.clock.DateAt(moment) }
 func (s *scheduler) moment(date int64) int64  { return s.clock.MomentOf(date) }
@@ -135,7 +135,7 @@ func (s *shared) storedDue(ms int64) int64 {
 	if ms == instant.KeptMillis {
 		return instant.Never
 	}
-	return min(s.date(instant.FromMillis(ms)), instant.Never-1)
+	return min(s.date(instant.FromMillis(ms)), instant.Far)
 }
 
 // dueMillis is the inverse of storedDue.

@@ -145,7 +145,8 @@
 // set, rows on disk are rewritten, so that neither Close nor a crash loses the change.
 // While the wall clock is behind, a host that is only on disk may wait for that much
 // longer. A store opened on such a clock leaves no host alone for more than 30 days. Times
-// after the year 9999 are clamped to its end. A [Clock] that leaps 280 years ahead stands
+// after the year 9999 are clamped to its end, and dates more than 290 years ahead are
+// returned as that end. A [Clock] that leaps 280 years ahead stands
 // still from there on, until the next opening. Package simclock has a Clock that moves only
 // on request, for tests and simulations.
 //

@@ -146,11 +146,18 @@ func (c *Clock) timeOfDay() time.Time {
 // MovedSince reports whether the clocks were seen to drift apart after a moment.
 func (c *Clock) MovedSince(moment int64) bool { return c.anchor.Load().at > moment }
 
-// Wall returns the time of day at a moment, by the wall clock as it is now.
+// Wall returns the time of day at a moment, by the wall clock as it is now; the end of the year 9999
+// for instant.Far and instant.Never.
 func (c *Clock) Wall(moment int64) time.Time {
+	if moment >= instant.Far {
+		return c.end()
+	}
 	a := c.anchor.Load()
 	return a.wall.Add(time.Duration(moment - a.at))
 }
+
+// end is what is shown for dates that are centuries ahead: none may come back earlier than it was given.
+func (c *Clock) end() time.Time { return time.UnixMilli(instant.MaxMillis).In(c.day0.Location()) }
 
 // Moment is the inverse of Wall; instant.Never for a time that is centuries ahead.
 func (c *Clock) Moment(t time.Time) int64 {
@@ -182,27 +189,34 @@ func (c *Clock) Gained() int64 {
 // Date is the date of a time of day.
 func (c *Clock) Date(t time.Time) int64 { return int64(t.Sub(c.day0)) }
 
-// Due is Date for the due time of a URL; 0 if the time is not later than now.
+// Due is Date for the due time of a URL: 0 if the time is not later than now, instant.Far at most.
 func (c *Clock) Due(t time.Time) int64 {
 	if !t.After(c.timeOfDay()) {
 		return 0
 	}
-	return cmp.Or(c.Date(t), 1)
+	return min(cmp.Or(c.Date(t), 1), instant.Far)
 }
 
-// Day is the time of day of a date.
-func (c *Clock) Day(date int64) time.Time { return c.day0.Add(time.Duration(date)) }
+// Day is the time of day of a date; the end of the year 9999 for instant.Far and instant.Never.
+func (c *Clock) Day(date int64) time.Time {
+	if date >= instant.Far {
+		return c.end()
+	}
+	return c.day0.Add(time.Duration(date))
+}
 
 // DateAt is the date at a moment.
 func (c *Clock) DateAt(moment int64) int64 { return moment + c.anchor.Load().lead }
 
-// MomentOf returns the moment of a date, assuming that no clock is set; instant.Never for
-// instant.Never.
+// MomentOf returns the moment of a date, assuming that no clock is set: instant.Far and instant.Never
+// stay what they are.
 func (c *Clock) MomentOf(date int64) int64 {
 	lead := c.anchor.Load().lead
 	m := date - lead
 	switch {
-	case date == instant.Never, lead < 0 && m < date:
+	case date >= instant.Far:
+		return date
+	case lead < 0 && m < date:
 		return instant.Never
 	case lead > 0 && m > date:
 		return math.MinInt64

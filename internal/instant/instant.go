@@ -12,6 +12,9 @@ import (
 // Never is later than any time in nanoseconds since Open.
 const Never int64 = math.MaxInt64
 
+// Far is a date more than 290 years after Open, whichever: int64 cannot express it.
+const Far = Never - 1
+
 // None says that there is no date: it is earlier than any. 0 is the date of Open, and dates are
 // negative while a clock is set back behind that.
 const None int64 = math.MinInt64

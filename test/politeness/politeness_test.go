@@ -100,6 +100,19 @@ func TestNegativeDelayIsTheLongest(t *testing.T) {
 	})
 }
 
+func (overflowing) Retry(frontier.Entry, int, frontier.Outcome) (time.Duration, bool) {
+	return -1 << 62, true
+}
+
+// A negative wait for a retry is none: the host's delay applies as always.
+func TestNegativeWaitForARetryIsNone(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(7 * time.Second), Retry: overflowing{}}, func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/")
+		w.Fetched(w.Next(), 0, harness.Failing(frontier.FailureOther))
+		require.Equal(t, 2, w.NextIs(7*time.Second, "http://a.example/").Attempt)
+	})
+}
+
 func TestDelayCountsFromTheEndOfTheContact(t *testing.T) {
 	const fetch = 400 * time.Millisecond
 	for _, c := range []struct {
