@@ -202,7 +202,9 @@ func (f *Frontier) needsNoCommitLocked(job *op, p *plan) bool {
 // doneLate finishes a completion whose caller no longer waits. It takes copies, so that
 // Done's own values need not be on the heap.
 func (f *Frontier) doneLate(job *op, l Lease, p plan) {
-	_ = f.doneRest(context.Background(), job, job.done.Result(), &l, &p)
+	f.guard("the code that a completion calls", l.Host, func() {
+		_ = f.doneRest(context.Background(), job, job.done.Result(), &l, &p)
+	})
 }
 
 // doneRest does what follows the commit of a completion, whose result is err. It returns

@@ -135,7 +135,7 @@ type shard struct {
 	timer     Timer                              // nil until the first waiter
 	timerAt   int64
 	goingOn   bool          // a goroutine is about to dispatch again
-	faults    []error       // for callers of Next: timed blocks were lost, or code that answers hints panicked
+	faults    []error       // for callers of Next: timed blocks were lost, or code of the user's panicked in no call of its own
 	readEnded chan struct{} // closed when a read of a host ends; nil if no call waits
 
 	// The log.
@@ -219,6 +219,9 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 			quarantine: trouble.Quarantine(o.Quarantine),
 		}),
 	}}
+	f.events.queue.Deliver = func(e Event, lost int64) {
+		f.guard("OnEvent", e.Host, func() { f.events.deliver(e, lost) })
+	}
 	f.abandoned, f.abandon = context.WithCancelCause(context.Background())
 	if o.Count {
 		f.sched.counts, f.sched.ending = count.NewTable(o.Spill != nil), map[endsOf]ended{}

@@ -11,7 +11,6 @@ package frontier
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -356,12 +355,12 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 
 // forcedApart applies the hints of found, and calls replace while no call forces their
 // URLs. The commit reports an error; then the hints are lost.
-func (s *shard) forcedApart(found []hinted, replace func(o *op) error) {
-	now := s.opts.Clock.Now()
+func (f *Frontier) forcedApart(found []hinted, replace func(o *op) error) {
+	now := f.opts.Clock.Now()
 	o := newOp()
 	defer o.free()
 	for i := range found {
-		s.answer(&found[i], now)
+		f.answer(&found[i], now)
 	}
 	held := make([]storage.Mark, 0, len(found))
 	for i := range found {
@@ -370,32 +369,17 @@ func (s *shard) forcedApart(found []hinted, replace func(o *op) error) {
 	slices.SortFunc(held, func(a, b storage.Mark) int { return bytes.Compare(a[:], b[:]) }) // as all who take several
 	held = slices.Compact(held)
 	for _, m := range held {
-		_ = s.beginForce(patience.Forever, m)
+		_ = f.beginForce(patience.Forever, m)
 	}
 	_ = replace(o)
 	for _, m := range held {
-		s.endForce(m)
+		f.endForce(m)
 	}
 }
 
-// answer applies a hint to a scheduled URL. It calls the user's code, in a goroutine that no call
-// waits for: if that panics the URL stays as it is, and a call of Next gets the error.
-func (s *shard) answer(x *hinted, now time.Time) {
-	answered := false
-	defer func() {
-		if answered {
-			return
-		}
-		v := recover()
-		x.other = false
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if len(s.faults) == 0 {
-			s.faults = append(s.faults, fmt.Errorf("frontier: the code that answers hints panicked at a URL of %q: %v", x.Host, v))
-		}
-	}()
-	s.ask(x, now)
-	answered = true
+// answer applies a hint to a scheduled URL. If the user's code panics the URL stays as it is.
+func (f *Frontier) answer(x *hinted, now time.Time) {
+	x.other = f.guard("the code that answers hints", x.Host, func() { f.ask(x, now) }) && x.other
 }
 
 // ask is answer without a care for panics.

@@ -24,9 +24,8 @@ func (f *Frontier) reapYieldingLocked() {
 	if f.sched.expiry.Min() > now {
 		return
 	}
-	ids := f.sched.expired(now)
-	for n, id := range ids {
-		if !f.expireYieldingLocked(id, ids[n+1:]) {
+	for _, id := range f.sched.expired(now) {
+		if !f.expireYieldingLocked(id) {
 			return
 		}
 	}
@@ -37,9 +36,9 @@ func (f *Frontier) reapYieldingLocked() {
 // while it calls the policies. If the frontier was closed meanwhile it does nothing and
 // reports false.
 //
-// If a policy panics, so does expireYieldingLocked, without the lock: the URL of the
-// lease will be tried again, and the leases behind it expire with the next call.
-func (f *Frontier) expireYieldingLocked(id uint32, behind []uint32) bool {
+// If a policy panics the URL is tried again, its host and group rest for the longest delay, and a
+// call of Next has the error: the call that comes upon the lease has nothing to do with it.
+func (f *Frontier) expireYieldingLocked(id uint32) bool {
 	var l Lease
 	f.newLeaseLocked(&l, id)
 	deadline := f.sched.leases.At(id).deadline
@@ -49,30 +48,13 @@ func (f *Frontier) expireYieldingLocked(id uint32, behind []uint32) bool {
 		o.Result = Visited
 	}
 	p := plan{outcome: o, expired: true}
-	asked := false
-	defer func() {
-		if asked {
-			return
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.closed {
-			return
-		}
+	if !f.guard("a policy", l.Host, func() { _ = f.plan(&p, &l, deadline) }) {
 		longest := max(f.maxDelay, f.sched.cfg.groupMax)
-		f.settleExpiredLocked(id, &l, plan{
+		p = plan{
 			outcome: o, expired: true, end: deadline, hostGap: longest, groupGap: longest,
 			stays: l.Entry.URL != "", retry: l.Entry.URL != "",
-		})
-		for _, id := range behind {
-			r := f.sched.leases.At(id)
-			r.ending = false
-			f.sched.expiry.Push(timeheap.Item{At: r.deadline, ID: id})
 		}
-		f.dispatchLocked()
-	}()
-	f.plan(&p, &l, deadline)
-	asked = true
+	}
 	f.mu.Lock()
 	if f.closed {
 		return false
@@ -88,10 +70,10 @@ func (f *Frontier) settleExpiredLocked(id uint32, l *Lease, p plan) {
 	f.spareLocked(id, &p)
 	f.finishLocked(job, id, &p)
 	f.sched.countExpired(job, f.last)
-	e := l.Entry
+	e, host := l.Entry, l.Host
 	job.after = func(err error) {
-		if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
-			f.opts.OnGiveUp(e, p.outcome)
+		if err == nil && p.givenUp {
+			f.gaveUp(e, host, p.outcome)
 		}
 	}
 	f.submitAsyncLocked(job)

@@ -16,7 +16,8 @@ import (
 
 // DelayPolicy determines how long a host is left alone after a contact. Crawl-delay and
 // Retry-After apply too: the longest wins. Its methods are called outside the frontier's
-// lock, from any goroutine.
+// lock, from any goroutine. If one panics in a call of Done, so does that call, and the
+// lease remains out; where a lease has expired, the next call of Next returns an error.
 type DelayPolicy interface {
 	// Delay is the time from the end of the contact described by o to the next
 	// one. o.Duration and o.Ended are filled in. Negative is a mistake, and counts as Max.
@@ -270,13 +271,14 @@ func (k Failure) String() string {
 }
 
 // RetryPolicy decides whether and when a URL is tried again after a failure. It is called
-// outside the lock, from any goroutine.
+// outside the lock, from any goroutine. If it panics that is as with a DelayPolicy.
 type RetryPolicy interface {
 	// Retry is called after the given try, counted from 1. It returns how long to wait
 	// from the end of the try, and whether to try again at all. o.Failure is the kind of
 	// failure. The URL comes later if its host may not be contacted then. While its host
 	// is in quarantine the result is ignored. A lease that expires is a failed try too:
-	// o.Failure is then FailureOther, and a URL that is tried again waits at once.
+	// o.Failure is then FailureOther, and a URL that is tried again waits at once. A wait
+	// that is negative counts as 0: the host's delay applies in any case.
 	Retry(e Entry, attempt int, o Outcome) (wait time.Duration, again bool)
 }
 

@@ -68,7 +68,7 @@ type SelectorFunc = selector.Func
 // Scheduler chooses when a URL is visited again. It is called when a URL was visited,
 // gone or denied, and when the tries of a failed one are used up, unless Outcome.Next is
 // set; outside the lock, from any goroutine. A time that has passed means now. If it
-// panics, so does the call of Done, and the lease remains out.
+// panics that is as with a DelayPolicy.
 type Scheduler interface {
 	// Next returns the time of the next visit, zero for never (the URL leaves, and was
 	// given up if it failed), and the State to be stored with it.

@@ -487,26 +487,25 @@ func (f *Frontier) giveUpSome(last bool) (more bool) {
 	step := make(chan struct{})
 	f.givingStep = step
 	f.adding.Add(1) // the crawl is not over before OnGiveUp returns: it may add URLs
+	host := string(f.sched.nameOf(id))
 	urls, o := f.takeLostYieldingLocked(id, queue)
 	f.dispatchLocked()
 	f.mu.Unlock()
 	err := f.awaitLost(urls)
-	defer func() { // if OnGiveUp panics, too
-		f.mu.Lock()
-		if err != nil {
-			f.sched.keepURLs(id)
-		}
-		f.adding.Add(-1)
-		f.givingStep = nil
-		close(step)
-		f.dispatchLocked()
-		f.mu.Unlock()
-	}()
-	if err == nil && f.opts.OnGiveUp != nil {
+	if err == nil {
 		for _, x := range urls {
-			f.opts.OnGiveUp(x.entry, o)
+			f.gaveUp(x.entry, host, o)
 		}
 	}
+	f.mu.Lock()
+	if err != nil {
+		f.sched.keepURLs(id)
+	}
+	f.adding.Add(-1)
+	f.givingStep = nil
+	close(step)
+	f.dispatchLocked()
+	f.mu.Unlock()
 	return true
 }
 

@@ -525,12 +525,37 @@ func (s *shard) storeFailedLocked(err error) {
 	}
 }
 
+// guard calls code of the user's where no call waits for it, or another call than its own does. If it
+// panics, the next call of Next has the error. guard reports whether it returned.
+func (f *Frontier) guard(who, host string, code func()) (returned bool) {
+	defer func() {
+		if returned {
+			return
+		}
+		v := recover()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.faults) == 0 {
+			f.faults = append(f.faults, fmt.Errorf("frontier: %s panicked (host %q): %v", who, host, v))
+		}
+		f.dispatchLocked()
+	}()
+	code()
+	return true
+}
+
+// gaveUp reports a URL that was given up outside its Done.
+func (f *Frontier) gaveUp(e Entry, host string, o Outcome) {
+	if f.opts.OnGiveUp != nil {
+		f.guard("OnGiveUp", host, func() { f.opts.OnGiveUp(e, o) })
+	}
+}
+
 func newEvents(o *Options) *events {
 	e := &events{handler: o.OnEvent}
 	if o.Logger.Handler() != slog.DiscardHandler {
 		e.logger = o.Logger
 	}
-	e.queue.Deliver = e.deliver
 	return e
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,10 +18,10 @@ import (
 )
 
 // trap is all of a user's code. What is named panics.
-type trap struct{ armed string }
+type trap struct{ armed atomic.Value }
 
 func (x *trap) passes(name string) {
-	if x.armed == name {
+	if x.armed.Load() == name {
 		panic("trap " + name)
 	}
 }
@@ -165,7 +166,7 @@ func TestPanicsOfTheUsersCode(t *testing.T) {
 					require.NoError(t, err)
 					_, _, err = w.F.TryNext() // another lease, which is never ended
 					require.NoError(t, err)
-					x.armed = hook
+					x.armed.Store(hook)
 					func() {
 						defer func() {
 							if r := recover(); r != nil {
@@ -179,9 +180,9 @@ func TestPanicsOfTheUsersCode(t *testing.T) {
 							seen[hook] = true
 						}
 					}()
-					x.armed = ""
+					x.armed.Store("")
 					require.NoError(t, w.F.Check())
-					urls := map[string]bool{}
+					urls, told := map[string]bool{}, false
 					for range 200 {
 						l, at, err := w.TryNext()
 						if errors.Is(err, frontier.ErrNotDue) {
@@ -192,6 +193,11 @@ func TestPanicsOfTheUsersCode(t *testing.T) {
 						if errors.Is(err, frontier.ErrExhausted) {
 							urls["over"] = true
 							break
+						}
+						if err != nil && !told { // it panicked in no call of its own
+							require.ErrorContains(t, err, "trap "+hook)
+							seen[hook], told = true, true
+							continue
 						}
 						require.NoError(t, err)
 						urls[l.Entry.URL] = true
@@ -223,6 +229,44 @@ func TestOnGiveUpPanics(t *testing.T) {
 	}
 	w.Over()
 	require.EqualValues(t, 2, w.F.Stats().GivenUp)
+}
+
+// What is called in no call of its own ends neither the process nor another call: a call of Next has the
+// error, and nothing is lost.
+func TestPanicsOutsideTheirCalls(t *testing.T) {
+	for _, hook := range []string{"Delay", "Retry", "Priority", "OnGiveUp", "OnEvent"} {
+		t.Run(hook, func(t *testing.T) {
+			x := &trap{}
+			o := x.options()
+			o.Scheduler = nil
+			o.OnEvent = func(frontier.Event) { x.passes("OnEvent") }
+			if hook == "OnGiveUp" {
+				o.Retry = frontier.Retries(1, 0)
+			}
+			harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {
+				w.Add("http://a.example/1", "http://a.example/2")
+				w.Next()
+				w.Clock.Advance(time.Hour)
+				x.armed.Store(hook)
+				w.F.Stats() // comes upon the lease that has expired
+				require.Eventually(t, func() bool {
+					l, _, err := w.F.TryNext()
+					if err == nil { // the event is on its way
+						require.NoError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
+						return false
+					}
+					return strings.Contains(err.Error(), "trap "+hook)
+				}, 10*time.Second, time.Millisecond)
+				x.armed.Store("")
+				require.NoError(t, w.F.Check())
+				left := []string{"http://a.example/1", "http://a.example/2"}
+				if hook == "OnGiveUp" {
+					left = left[1:]
+				}
+				require.ElementsMatch(t, left, w.LeaseAll())
+			})
+		})
+	}
 }
 
 // A Scheduler is not told of a visit whose lease has ended: it heard of it, or will
