@@ -3,6 +3,8 @@
 package serve
 
 import (
+	"context"
+	"iter"
 	"net/http"
 	"strconv"
 
@@ -61,6 +63,42 @@ func (l *listing) write() error {
 	return err
 }
 
+// mostFound is how many URLs QueueURLs returns at most.
+const mostFound = 10_000
+
+// QueueURLs returns the URLs that a host has in a crawl, of all states, as Frontier.Scan yields them, if they are found
+// without a look at the others: they are few, and all of them wait. host is as Frontier.HostKey returns it.
+func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) (all iter.Seq2[frontier.StoredURL, error], ok bool, err error) {
+	n, _, err := s.f.QueueStats(host, crawl)
+	r := s.f.RuleOf(host)
+	if err != nil || n.Scheduled+n.Leased+n.Finished > 0 || n.Waiting > mostFound || r.Priority != 0 || r.Priorities != (frontier.PriorityMap{}) {
+		return nil, false, nil // an error is Scan's to report, if it is not that nothing is counted
+	}
+	urls := make([]frontier.StoredURL, 0, n.Waiting)
+	for u, err := range s.f.URLs(ctx, frontier.Host(host), "") {
+		if err != nil {
+			return nil, false, err
+		}
+		if u.Priority == frontier.Immediate {
+			return nil, false, nil // what it had been admitted with is not known here
+		}
+		if u.Entry.Crawl == crawl {
+			urls = append(urls, frontier.StoredURL{Entry: u.Entry, Host: u.Host, Priority: u.Priority, Attempt: u.Attempt, History: u.History})
+		}
+		if int64(len(urls)) > n.Waiting {
+			break
+		}
+	}
+	all = func(yield func(frontier.StoredURL, error) bool) {
+		for _, u := range urls {
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
+	return all, int64(len(urls)) == n.Waiting, nil // or some have just come or gone
+}
+
 // getList lists URLs of all states, of one moment.
 func (s *Service) getList(c *call) error {
 	q := c.query
@@ -86,7 +124,15 @@ func (s *Service) getList(c *call) error {
 		return err
 	}
 	defer l.release()
-	for u, err := range s.f.Scan(c.ctx) {
+	all := s.f.Scan(c.ctx)
+	if q.Has("crawl") && q.Has("host") {
+		if urls, ok, err := s.QueueURLs(c.ctx, crawl, host); err != nil {
+			return err
+		} else if ok {
+			all = urls
+		}
+	}
+	for u, err := range all {
 		if err != nil {
 			return err
 		}

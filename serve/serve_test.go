@@ -401,6 +401,15 @@ func TestListingsAndDeletions(t *testing.T) {
 	require.Len(t, x.lines("/v1/list?crawl=news&host=a.example&finished=false"), 2)
 	require.Equal(t, []map[string]any{{"url": "http://a.example/2", "crawl": "news", "host": "a.example", "priority": 4.0, "attempt": 1.0, "finished": true}},
 		x.lines("/v1/list?crawl=news&finished=true"))
+	require.Equal(t, []map[string]any{{"url": "http://b.example/1", "crawl": "news", "host": "b.example", "priority": 4.0, "attempt": 1.0}},
+		x.lines("/v1/list?crawl=news&host=b.example"))
+	require.Empty(t, x.lines("/v1/list?crawl=&host=b.example"))
+	news, _ := x.s.Crawl("news")
+	for host, alone := range map[string]bool{"a.example": false, "b.example": true, "c.example": true} {
+		_, ok, err := x.s.QueueURLs(t.Context(), news, host)
+		require.NoError(t, err)
+		require.Equal(t, alone, ok, host)
+	}
 	var dates []any
 	for _, m := range x.lines("/v1/list") {
 		if d := m["not_before"]; d != nil {

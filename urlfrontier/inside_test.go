@@ -4,6 +4,7 @@ package urlfrontier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -282,6 +283,72 @@ func TestFewListingsAreKept(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(s.o.TempDir, listingName))
 	require.NoError(t, err)
 	require.Len(t, files, mostListings)
+}
+
+// The URLs of a queue are listed without the others, of one moment; with some of them out, all are read once.
+func TestAQueueIsListedAlone(t *testing.T) {
+	s, _, connect := startInside(t)
+	id, err := s.svc.NewCrawl("")
+	require.NoError(t, err)
+	var entries []frontier.Entry
+	for i := range 3000 {
+		entries = append(entries, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", i%100, i), Crawl: id})
+	}
+	for i := range 5 {
+		entries = append(entries, frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i), Crawl: id + uint32(i/4)})
+	}
+	_, err = s.svc.Frontier().Add(t.Context(), entries...)
+	require.NoError(t, err)
+	list := func(client pb.URLFrontierClient, p *pb.ListUrlParams) (urls []string) {
+		stream, err := client.ListURLs(t.Context(), p)
+		require.NoError(t, err)
+		for {
+			item, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return urls
+			}
+			require.NoError(t, err)
+			urls = append(urls, item.GetKnown().GetInfo().GetUrl())
+		}
+	}
+	read := func() (n int) {
+		s.listings.mu.Lock()
+		defer s.listings.mu.Unlock()
+		for _, k := range s.listings.kept {
+			n += len(k.at)
+		}
+		return n
+	}
+	of, all := &pb.ListUrlParams{Key: "a.example"}, []string{"http://a.example/0", "http://a.example/1", "http://a.example/2", "http://a.example/3"}
+	a, b := connect(), connect()
+	require.Equal(t, all, list(a, of))
+	require.Equal(t, 4, read())
+	var pages []string
+	for i := range 4 {
+		pages = append(pages, list(a, &pb.ListUrlParams{Key: "a.example", Start: uint32(i), Size: 1})...)
+		_, err := s.svc.Frontier().Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://a.example/new%d", i), Crawl: id})
+		require.NoError(t, err)
+	}
+	require.Equal(t, all, pages, "of one moment")
+	require.Empty(t, list(b, &pb.ListUrlParams{Key: "b.example"}))
+	lease, err := s.svc.Frontier().Take(t.Context(), frontier.TakeOptions{Host: "a.example", Crawls: []uint32{id}})
+	require.NoError(t, err)
+	require.Len(t, lease, 1)
+	require.Len(t, list(b, of), 8, "one is out")
+	require.Greater(t, read(), 3000)
+	require.Len(t, s.listings.current.within(queueName{id, "a.example"}), 8)
+	require.Len(t, s.listings.current.within(queueName{id, ""}), 3008)
+	require.Len(t, s.listings.current.within(queueName{id + 1, ""}), 1)
+	require.Empty(t, s.listings.current.within(queueName{id + 2, ""}))
+
+	s.listings.mu.Lock()
+	for i := range 2 * mostQueues {
+		file, err := os.CreateTemp(s.o.TempDir, listingName)
+		require.NoError(t, err)
+		s.listings.keepLocked(&net.UnixAddr{}, &listing{only: queueName{0, fmt.Sprint(i)}, file: file})
+	}
+	require.Len(t, s.listings.kept, mostQueues+1, "and that of all")
+	s.listings.mu.Unlock()
 }
 
 // A server that was killed leaves its listings behind, and the next one removes them.

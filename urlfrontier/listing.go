@@ -1,5 +1,5 @@
-// This file lists URLs: from a temporary file with all of them, of one moment, that connections share
-// while nothing is written, and that a connection keeps for a while to read it in pages.
+// This file lists URLs: from a temporary file with all of them, or those of a queue, of one moment. Connections share
+// one with all while nothing is written, and each keeps its own for a while to read it in pages.
 
 package urlfrontier
 
@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"log/slog"
 	"net"
@@ -32,14 +33,18 @@ const listingName = "frontier-listing-*"
 // a file.
 const mostListings = 4
 
+// mostQueues is how many listings of a queue connections keep.
+const mostQueues = 64
+
 // mostReads is how many calls at once read listings, or walk over all queues.
 const mostReads = 4
 
 // readWait is how long a further one waits for its turn.
 const readWait = 10 * time.Second
 
-// listing are all URLs of one moment.
+// listing are all URLs of one moment, or those of a queue.
 type listing struct {
+	only  queueName // zero: all
 	file  *os.File
 	at    []listed // in the order of queues
 	of    version
@@ -49,9 +54,36 @@ type listing struct {
 
 // listed is where a URL is in the file.
 type listed struct {
-	name   uint32 // of queue
 	crawl  uint32
+	hash   uint32 // of the queue's key
 	offset int64
+}
+
+// hashSeed is that of listed.hash.
+var hashSeed = maphash.MakeSeed()
+
+func hashOf(key string) uint32 { return uint32(maphash.String(hashSeed, key)) }
+
+// compare orders URLs by queue.
+func (a listed) compare(b listed) int {
+	return cmp.Or(cmp.Compare(a.crawl, b.crawl), cmp.Compare(a.hash, b.hash))
+}
+
+// within are the URLs of a crawl, or those of it that may be of a queue.
+func (l *listing) within(q queueName) []listed {
+	order := listed.compare
+	if q.key == "" {
+		order = func(a, b listed) int { return cmp.Compare(a.crawl, b.crawl) }
+	}
+	want := listed{crawl: q.crawl, hash: hashOf(q.key)}
+	from, _ := slices.BinarySearchFunc(l.at, want, order)
+	n, _ := slices.BinarySearchFunc(l.at[from:], want, func(a, b listed) int {
+		if order(a, b) == 0 {
+			return -1
+		}
+		return 1
+	})
+	return l.at[from : from+n]
 }
 
 // version tells whether URLs have changed.
@@ -114,13 +146,22 @@ func (x *listings) keepLocked(who net.Addr, l *listing) {
 	if old != nil {
 		x.leaveLocked(old)
 	}
-	different, oldest := map[*listing]bool{}, net.Addr(nil)
+	if l == nil {
+		return
+	}
+	different, most, oldest := map[*listing]bool{}, mostListings, net.Addr(nil)
+	if l.only.key != "" {
+		most = mostQueues
+	}
 	for other, k := range x.kept {
+		if (k.only.key == "") != (l.only.key == "") {
+			continue
+		}
 		if different[k.listing] = true; oldest == nil || k.used.Before(x.kept[oldest].used) {
 			oldest = other
 		}
 	}
-	if len(different) > mostListings { // who reads in pages goes on with one of another moment
+	if len(different) > most { // who reads in pages goes on with one of another moment
 		x.leaveLocked(x.kept[oldest].listing)
 		delete(x.kept, oldest)
 	}
@@ -156,9 +197,9 @@ func (x *listings) close() {
 	}
 }
 
-// listing returns the listing that a connection reads, to be given back with leave. From the start
-// it is a new one if URLs have changed.
-func (s *Server) listing(ctx context.Context, start bool) (l *listing, leave func(), err error) {
+// listing returns the listing that a connection reads, to be given back with leave: of all, or if that must be made and
+// the queue is asked for whose URLs are found without the others, of that. From the start it is a new one if URLs have changed.
+func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *listing, leave func(), err error) {
 	x := &s.listings
 	x.making.Lock()
 	defer x.making.Unlock()
@@ -168,7 +209,9 @@ func (s *Server) listing(ctx context.Context, start bool) (l *listing, leave fun
 	}
 	now := s.version()
 	x.mu.Lock()
-	l = x.kept[who].listing
+	if l = x.kept[who].listing; l != nil && l.only.key != "" && l.only != only {
+		l = nil
+	}
 	if l == nil || start && l.of != now {
 		if l = x.current; l != nil && l.of != now {
 			l = nil
@@ -180,7 +223,7 @@ func (s *Server) listing(ctx context.Context, start bool) (l *listing, leave fun
 	x.mu.Unlock()
 	fresh := l == nil
 	if fresh {
-		if l, err = s.newListing(ctx, now); err != nil {
+		if l, err = s.newListing(ctx, now, only); err != nil {
 			return nil, nil, err
 		}
 		l.users++
@@ -191,7 +234,7 @@ func (s *Server) listing(ctx context.Context, start bool) (l *listing, leave fun
 		x.leaveLocked(l)
 		return nil, nil, frontier.ErrClosed
 	}
-	if fresh {
+	if fresh && l.only.key == "" {
 		x.setLocked(l)
 	}
 	x.keepLocked(who, l)
@@ -205,8 +248,8 @@ func (s *Server) listing(ctx context.Context, start bool) (l *listing, leave fun
 	}, nil
 }
 
-// newListing reads all URLs. Those of a queue are in the order in which the frontier yields them.
-func (s *Server) newListing(ctx context.Context, of version) (l *listing, err error) {
+// newListing reads all URLs, or those of a queue. Those of a queue are in the order in which the frontier yields them.
+func (s *Server) newListing(ctx context.Context, of version, only queueName) (l *listing, err error) {
 	l = &listing{of: of, made: time.Now()}
 	if l.file, err = os.CreateTemp(s.o.TempDir, listingName); err != nil {
 		return nil, err
@@ -217,19 +260,22 @@ func (s *Server) newListing(ctx context.Context, of version) (l *listing, err er
 		}
 	}()
 	w := bufio.NewWriterSize(l.file, 1<<16)
-	names := map[queueName]uint32{}
+	all := s.svc.Frontier().Scan(ctx)
+	if only.key != "" {
+		if urls, ok, err := s.svc.QueueURLs(ctx, only.crawl, only.key); err != nil {
+			return nil, err
+		} else if ok {
+			l.only, all = only, urls
+		}
+	}
 	var b []byte
 	var offset int64
-	for u, err := range s.svc.Frontier().Scan(ctx) {
+	for u, err := range all {
 		if err != nil {
 			return nil, err
 		}
 		if isPurged(&u.Entry) {
 			continue
-		}
-		q := queueName{u.Entry.Crawl, u.Host}
-		if _, ok := names[q]; !ok {
-			names[q] = uint32(len(names))
 		}
 		item := itemOf(u.Entry, u.Host, s.svc.CrawlName(u.Entry.Crawl))
 		b = binary.AppendUvarint(b[:0], uint64(proto.Size(item)))
@@ -239,10 +285,10 @@ func (s *Server) newListing(ctx context.Context, of version) (l *listing, err er
 		if _, err := w.Write(b); err != nil {
 			return nil, err
 		}
-		l.at = append(l.at, listed{names[q], q.crawl, offset})
+		l.at = append(l.at, listed{u.Entry.Crawl, hashOf(u.Host), offset})
 		offset += int64(len(b))
 	}
-	slices.SortStableFunc(l.at, func(a, b listed) int { return cmp.Or(cmp.Compare(a.crawl, b.crawl), cmp.Compare(a.name, b.name)) })
+	slices.SortStableFunc(l.at, listed.compare)
 	return l, w.Flush()
 }
 

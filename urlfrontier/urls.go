@@ -61,7 +61,8 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 		return err
 	}
 	defer done()
-	l, leave, err := s.listing(ctx, x.start == 0)
+	q := queueName{id, x.key}
+	l, leave, err := s.listing(ctx, q, x.start == 0)
 	if err != nil {
 		return statusOf(err)
 	}
@@ -70,12 +71,7 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 		x.filter = strings.ToLower(x.filter)
 	}
 	n := 0
-	var other uint32 // the last queue that is not wanted
-	isOther := false
-	for _, at := range l.at {
-		if at.crawl != id || isOther && at.name == other {
-			continue
-		}
+	for _, at := range l.within(q) {
 		if x.key == "" && x.filter == "" && x.start > 0 {
 			x.start--
 			continue
@@ -89,8 +85,7 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 		}
 		info := item.GetKnown().GetInfo()
 		if x.key != "" && info.GetKey() != x.key {
-			other, isOther = at.name, true
-			continue
+			continue // another queue of the same hash
 		}
 		url := info.GetUrl()
 		if x.ignoreCase {

@@ -170,7 +170,7 @@ func TestBlocksAndCommands(t *testing.T) {
 
 	page := Document{Page, "| `go vet ./...` | `go vet ./a \\| b` |\n| `go test ./...` | step `tests` |\n| `go run ./gone` | `go run ./b` |\n"}
 	plan, err := Plan([]Document{d, page})
-	assert.ErrorContains(t, err, "nobody says `go run ./gone`")
+	assert.ErrorContains(t, err, "no document has `go run ./gone`")
 	assert.Equal(t, []Share{
 		{Written: "go test ./...", Step: "tests"},
 		{Written: "go vet ./...", Run: "go vet ./a | b"},
