@@ -24,6 +24,8 @@ type evidence struct {
 	res *fetch.Result // nil: it was not fetched
 	err error         // of the fetch, or of OnPage
 	why filter.Reason // why it was refused; zero: it was not
+
+	unread string // why OnPage could not read it; empty: it could
 }
 
 // givingUp are the URLs whose last try is being ended: they are recorded already.
@@ -84,6 +86,9 @@ func (r *run) endOf(l frontier.Lease, o frontier.Outcome) (x crawllog.Record, ok
 	case x.Status >= 200 && x.Status < 300:
 		x.Outcome = crawllog.Fetched
 		x.Digest = digestOf(r.saw.res)
+		if r.saw.unread != "" && x.Reason == "" {
+			x.Reason = shortened(r.saw.unread)
+		}
 	default:
 		x.Outcome = crawllog.Rejected
 	}

@@ -210,3 +210,23 @@ func TestCookieMayBeAskedForAtEachVisit(t *testing.T) {
 	assert.True(t, own)
 	assert.Equal(t, meta{chain: []uint64{8}, etag: `"x"`}, m)
 }
+
+func TestListMeta(t *testing.T) {
+	for _, hosts := range [][]string{nil, {"b.example"}, {"b.example", "c.example"}} {
+		e := frontier.Entry{URL: seed, Meta: ListMeta(hosts...)}
+		got, ok := ListOf(e)
+		assert.True(t, ok)
+		assert.ElementsMatch(t, hosts, got)
+		m, own := metaOf(e)
+		assert.True(t, own, "the crawler stores an ETag, too")
+		m.etag, m.note = `"x"`, []byte("n")
+		m, _, _ = m.redirected(hop(seed), "http://b.example/")
+		got, ok = ListOf(frontier.Entry{Meta: m.bytes()})
+		assert.True(t, ok, "beside a redirect")
+		assert.ElementsMatch(t, hosts, got)
+	}
+	for _, b := range []string{"", "\xc1\x00", "\xc4", "\xc4\x09a", "\xc4\x00\xc4\x00", "\xc3\x01"} {
+		_, ok := ListOf(frontier.Entry{Meta: []byte(b)})
+		assert.False(t, ok, "%q", b)
+	}
+}

@@ -23,6 +23,10 @@ const metaVia = 0xC2
 // that needs it follows, and then another Meta.
 const metaNeed = 0xC3
 
+// metaList is the first byte of one of a list of URLs; the length of the names of hosts, the names,
+// and then another Meta follow.
+const metaList = 0xC4
+
 // maxNeed is the maximum number of steps from a page to a requisite: a style sheet, a style sheet
 // that it imports, a font of that one.
 const maxNeed = 3
@@ -33,6 +37,8 @@ const maxETag = 256
 // meta is the content of a Meta of this package. The zero value is no Meta.
 type meta struct {
 	need  byte     // steps from the page that needs this requisite; 0 for pages
+	list  bool     // a robots.txt or an index names it: see ListMeta
+	hosts []string // of a list
 	via   string   // the page that led here, with Options.Via
 	chain []uint64 // the redirects that led here, in order; see hop
 	etag  string   // of the last answer that was read
@@ -52,6 +58,19 @@ func metaOf(e frontier.Entry) (m meta, own bool) {
 		}
 		m, own = metaOf(frontier.Entry{Meta: b[1:]})
 		m.need = b[0]
+		return m, own
+	}
+	if e.Meta[0] == metaList {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return meta{}, true
+		}
+		names, rest := b[size:][:n], b[size:][n:]
+		if len(rest) > 0 && (rest[0] == metaList || rest[0] == metaNeed) {
+			return meta{}, true
+		}
+		m, own = metaOf(frontier.Entry{Meta: rest})
+		m.list, m.hosts = true, strings.Fields(string(names))
 		return m, own
 	}
 	switch e.Meta[0] {
@@ -99,12 +118,19 @@ func (m meta) replacing() []byte {
 
 // bytes is the Meta; nil if there is nothing to remember.
 func (m meta) bytes() []byte {
-	if len(m.chain) == 0 && m.etag == "" && len(m.note) == 0 && m.via == "" && m.need == 0 {
+	if len(m.chain) == 0 && m.etag == "" && len(m.note) == 0 && m.via == "" && m.need == 0 && !m.list {
 		return nil
 	}
 	var b []byte
 	if m.need > 0 {
 		b = []byte{metaNeed, m.need}
+	}
+	if m.list {
+		names := strings.Join(m.hosts, " ")
+		b = append(binary.AppendUvarint(append(b, metaList), uint64(len(names))), names...)
+		if len(m.chain) == 0 && m.etag == "" && len(m.note) == 0 && m.via == "" {
+			return b
+		}
 	}
 	if m.via != "" {
 		b = append(binary.AppendUvarint(append(b, metaVia), uint64(len(m.via))), m.via...)
@@ -132,7 +158,18 @@ func (m meta) redirected(h uint64, target string) (_ meta, back, loop bool) {
 			own = own && h&foreign == 0
 		}
 	}
-	return meta{chain: chain, need: m.need}, times > 0, times > 0 && (!cookies || !own || times > maxReturns)
+	return meta{chain: chain, need: m.need, list: m.list, hosts: m.hosts}, times > 0, times > 0 && (!cookies || !own || times > maxReturns)
+}
+
+// ListMeta is the Meta of an entry that a robots.txt, or an index that it names, calls a list of URLs:
+// a sitemap. The hosts are others whose URLs it may list. The crawler keeps that through redirects and
+// visits; ListOf returns it.
+func ListMeta(hosts ...string) []byte { return meta{list: true, hosts: hosts}.bytes() }
+
+// ListOf reports whether an entry is called a list of URLs, and the hosts in its ListMeta.
+func ListOf(e frontier.Entry) (hosts []string, ok bool) {
+	m, _ := metaOf(e)
+	return m.hosts, m.list
 }
 
 // Via returns the page whose link or redirect led to this one, if Options.Via was set then, and the

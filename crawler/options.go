@@ -86,7 +86,7 @@ type Options struct {
 	// Larger, if set, is called for an answer whose body reaches the Fetcher's size limit, with its
 	// header and beginning. It returns how many bytes to read in all. processing.Sitemaps provides
 	// one. The Fetcher must support fetch.Request.Larger.
-	Larger func(url string, h http.Header, head []byte) int64
+	Larger func(e frontier.Entry, h http.Header, head []byte) int64
 	// MaxPages ends Run after that number of pages (answers with a 2xx status) in this Run. Waiting
 	// URLs stay in the frontier. Zero means no limit.
 	MaxPages int64

@@ -16,9 +16,9 @@ type counter = atomic.Int64
 type counters struct {
 	lookup, fetching counter // nanoseconds
 
-	pages, redirects, gone, refused, unchanged, failed    counter
-	denied, filtered, blocked, parked, broken, requisites counter
-	unwanted, loops, robots, bytes, links, dropped, busy  counter
+	pages, redirects, gone, refused, unchanged, failed            counter
+	denied, filtered, blocked, parked, broken, requisites, unread counter
+	unwanted, loops, robots, bytes, links, dropped, busy          counter
 }
 
 // Progress is what a Crawler has done since New.
@@ -28,6 +28,7 @@ type Progress struct {
 	// Answers to requests for pages, by kind:
 	Pages      int64 // status 2xx
 	Broken     int64 // part of Pages: incomplete at the last try, too
+	Unread     int64 // part of Pages: OnPage could not read them, as a sitemap that is none; see Page.Unread
 	Requisites int64 // status 2xx, of what pages need to be displayed; not part of Pages
 	Redirects  int64 // 3xx
 	Unwanted   int64 // part of all of these: the body was not read; see Options.Responses
@@ -76,7 +77,7 @@ type Progress struct {
 func (c *Crawler) Progress() Progress {
 	n := &c.counters
 	p := Progress{
-		Pages: n.pages.Load(), Broken: n.broken.Load(), Requisites: n.requisites.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Unwanted: n.unwanted.Load(), FilteredBy: c.refusals.counts(), Gone: n.gone.Load(), Refused: n.refused.Load(),
+		Pages: n.pages.Load(), Broken: n.broken.Load(), Unread: n.unread.Load(), Requisites: n.requisites.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Unwanted: n.unwanted.Load(), FilteredBy: c.refusals.counts(), Gone: n.gone.Load(), Refused: n.refused.Load(),
 		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: c.gate.unreachable(), Away: c.outage.began(),
 		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
 		Dropped: n.dropped.Load(), Busy: n.busy.Load(),

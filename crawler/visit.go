@@ -34,6 +34,9 @@ type Page struct {
 	// Add holds the links in scope, or the target of the redirect. OnPage may change it, and Flush
 	// it if it finds many.
 	Add []frontier.Entry
+	// Unread is for OnPage to say why it could not read an answer that should be readable. The reason
+	// goes to OnEnd, and Progress.Unread counts it.
+	Unread string
 
 	crawler   *Crawler
 	share     int64 // of the crawler's linkMemory
@@ -126,7 +129,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		q.Header = conditions(l)
 	}
 	if c.opts.Larger != nil {
-		q.Larger = func(h http.Header, head []byte) int64 { return c.opts.Larger(l.Entry.URL, h, head) }
+		q.Larger = func(h http.Header, head []byte) int64 { return c.opts.Larger(l.Entry, h, head) }
 	}
 	res, err := r.fetch(&l, q)
 	switch {
@@ -202,6 +205,9 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 			r.saw.err = fmt.Errorf("the page handler failed: %w", err)
 		}
 		c.settleShare(p)
+	}
+	if r.saw.unread = p.Unread; p.Unread != "" {
+		c.counters.unread.Add(1)
 	}
 	p.Outcome.Add = p.Add
 	c.ended(p, note)

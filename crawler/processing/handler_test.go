@@ -395,7 +395,9 @@ func TestSitemapsOfOtherHostsLater(t *testing.T) {
 	for range 2 {
 		l, err := f.Next(t.Context())
 		require.NoError(t, err)
-		got[l.Entry.URL] = after.vouched(l.Entry)
+		hosts, named := after.vouched(l.Entry)
+		assert.True(t, named)
+		got[l.Entry.URL] = hosts
 		require.NoError(t, f.Done(l, frontier.Outcome{}))
 	}
 	assert.Equal(t, map[string][]string{"http://maps.example/all.xml": {"a.example"}, "http://a.example/own.xml": nil}, got)

@@ -3,7 +3,6 @@
 package processing
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -79,10 +77,6 @@ const (
 	maxAlternates = 50_000 // URLs of a sitemap that are only alternates of its entries
 
 	partBytes = 256 << 10 // of URLs that are held at once; they are in the frontier before the next
-
-	// metaVouched begins the Meta of a sitemap that another host's robots.txt lists, followed by
-	// the names of such hosts, separated by spaces.
-	metaVouched = "sitemap of "
 )
 
 // NewSitemaps returns a Sitemaps for a crawl with f.
@@ -134,9 +128,12 @@ func (s *Sitemaps) Read(site string, status int, body []byte) (crawler.Rules, bo
 			s.opts.Logger.Warn("a robots.txt lists too many sitemaps; the rest is skipped", "first", entries[0].URL, "taken", len(entries))
 			break
 		}
-		if u, err := s.opts.Normalizer.Normalize(raw); err == nil {
-			entries = append(entries, s.vouch(frontier.Entry{URL: u, Depth: 1}, hostName(site)))
+		u, err := sitemap.Resolve(s.opts.Normalizer, site+"/robots.txt", raw)
+		if err != nil {
+			s.opts.Logger.Warn("a Sitemap line of a robots.txt is no URL", "site", site, "line", raw[:min(len(raw), 100)], "error", err)
+			continue
 		}
+		entries = append(entries, s.vouch(frontier.Entry{URL: u, Depth: 1}, hostName(site)))
 	}
 	if len(entries) > 0 {
 		// A frontier that is full or closing will say so to the crawler, too.
@@ -149,37 +146,36 @@ func (s *Sitemaps) Read(site string, status int, body []byte) (crawler.Rules, bo
 	return file.Group(s.opts.UserAgent), true
 }
 
-// vouch records that a host's robots.txt lists a sitemap: in the entry, for when the crawl is
-// resumed, and in memory, in case another host's robots.txt listed it before.
+// vouch records that a robots.txt, or an index that one names, calls a URL a sitemap, and which other
+// hosts' URLs it may list: in the entry, for when the crawl is resumed, and in memory, in case the
+// frontier knows the URL already.
 func (s *Sitemaps) vouch(e frontier.Entry, hosts ...string) frontier.Entry {
 	hosts = slices.DeleteFunc(hosts, func(h string) bool { return h == "" || h == hostName(e.URL) })
-	if len(hosts) == 0 {
-		return e
-	}
-	e.Meta = []byte(metaVouched + strings.Join(hosts, " "))
+	e.Meta = crawler.ListMeta(hosts...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.vouchers[e.URL] == nil && len(s.vouchers) >= maxVouchers {
+	known, ok := s.vouchers[e.URL]
+	if !ok && len(s.vouchers) >= maxVouchers {
 		return e
 	}
 	for _, h := range hosts {
-		if known := s.vouchers[e.URL]; len(known) < maxHosts && !slices.Contains(known, h) {
-			s.vouchers[e.URL] = append(slices.Clip(known), h)
+		if len(known) < maxHosts && !slices.Contains(known, h) {
+			known = append(slices.Clip(known), h)
 		}
 	}
+	s.vouchers[e.URL] = known
 	return e
 }
 
-// vouched returns the other hosts whose URLs a sitemap may list.
-func (s *Sitemaps) vouched(e frontier.Entry) []string {
+// vouched reports whether a URL is called a sitemap, and returns the other hosts whose URLs it may list.
+func (s *Sitemaps) vouched(e frontier.Entry) (hosts []string, ok bool) {
 	s.mu.Lock()
-	hosts := slices.Clone(s.vouchers[e.URL])
+	known, ok := s.vouchers[e.URL]
 	s.mu.Unlock()
-	if names, ok := strings.CutPrefix(string(e.Meta), metaVouched); ok {
-		hosts = append(hosts, strings.Fields(names)...)
-	}
+	more, named := crawler.ListOf(e)
+	hosts = append(slices.Clone(known), more...)
 	slices.Sort(hosts)
-	return slices.Compact(hosts)
+	return slices.Compact(hosts), ok || named
 }
 
 func hostName(raw string) string {
@@ -190,16 +186,21 @@ func hostName(raw string) string {
 	return u.Hostname()
 }
 
-// Handle is a Handler: it adds the URLs listed in a sitemap or feed to the page's links. A file may
+// Handle is a Handler: it adds the URLs listed in a sitemap or feed to the page's links. What a
+// robots.txt or an index calls a sitemap is read as one, whatever its name, type and encoding; other
+// answers are if they look like one. A file may
 // list all URLs of its host, and of hosts whose robots.txt lists it or an index that lists it
 // (sitemaps.org, "Sitemaps & Cross Submits"); others are ignored. The alternates of its entries
 // (hreflang) are treated as links of an ordinary page.
 func (s *Sitemaps) Handle(ctx context.Context, p *crawler.Page) error {
-	if p.Status < 200 || p.Status > 299 || p.Body == nil || !maybeSitemap(p.URL, p.Body.Head(512), p.Doc != nil) {
+	if p.Status < 200 || p.Status > 299 || p.Body == nil {
 		return nil
 	}
 	at := p.Lease.Entry
-	hosts := s.vouched(at)
+	hosts, called := s.vouched(at)
+	if !called && !sitemap.Recognize(p.Body.Head(4<<10), p.Header.Get("Content-Type")) {
+		return nil
+	}
 	reader := func() *sitemap.Reader {
 		return sitemap.NewReader(p.Body.Reader(), sitemap.Options{
 			URL: p.URL, ContentType: p.Header.Get("Content-Type"), Locations: sitemap.OwnHost, Hosts: hosts, Normalizer: s.opts.Normalizer,
@@ -231,7 +232,11 @@ func (s *Sitemaps) Handle(ctx context.Context, p *crawler.Page) error {
 	for found, err := range r.All() {
 		switch {
 		case errors.Is(err, sitemap.ErrFormat):
-			return nil // another kind of file
+			if called && (p.Doc == nil || len(p.Doc.Links) == 0) { // otherwise it is a page, and is read as one
+				p.Unread = "it is called a sitemap, and is " + err.(*sitemap.Error).Err.Error()
+				s.opts.Logger.Warn("a sitemap cannot be read", "url", p.URL, "error", err)
+			}
+			return nil
 		case err != nil:
 			first = cmp.Or(first, err)
 		case found.Alternate:
@@ -270,6 +275,9 @@ func (s *Sitemaps) Handle(ctx context.Context, p *crawler.Page) error {
 		s.opts.Logger.Warn("a sitemap is incomplete: its rest is unknown", "url", p.URL, "taken", taken, "bytes", p.Body.Size())
 	case left > 0 || p.Truncated || errors.Is(first, sitemap.ErrTooLarge) || errors.Is(first, sitemap.ErrTooMany):
 		s.opts.Logger.Warn("a sitemap is too large: its rest is left out", "url", p.URL, "taken", taken, "bytes", p.Body.Size(), "max_bytes", s.opts.MaxBytes)
+	case first != nil && taken == 0:
+		p.Unread = "no URL could be taken from this sitemap: " + first.Error()
+		s.opts.Logger.Warn("no URL could be taken from a sitemap", "url", p.URL, "errors", r.Errors(), "first", first)
 	case first != nil:
 		s.opts.Logger.Info("a sitemap has errors", "url", p.URL, "taken", taken, "errors", r.Errors(), "first", first)
 	}
@@ -277,33 +285,11 @@ func (s *Sitemaps) Handle(ctx context.Context, p *crawler.Page) error {
 }
 
 // Larger is a crawler.Options.Larger that reads sitemaps up to MaxBytes.
-func (s *Sitemaps) Larger(url string, _ http.Header, head []byte) int64 {
-	if !maybeSitemap(url, head, true) || bytes.HasPrefix(bytes.TrimSpace(head), []byte("<")) && bytes.Contains(bytes.ToLower(head), []byte("<html")) {
-		return 0
+func (s *Sitemaps) Larger(e frontier.Entry, h http.Header, head []byte) int64 {
+	if _, named := s.vouched(e); named || sitemap.Recognize(head, h.Get("Content-Type")) {
+		return s.opts.MaxBytes
 	}
-	return s.opts.MaxBytes
-}
-
-// maybeSitemap reports whether an answer looks like a sitemap or feed: XML or gzip by its first
-// bytes, or a text file whose first line is a URL. An answer with links needs more evidence.
-func maybeSitemap(at string, head []byte, links bool) bool {
-	head = bytes.TrimLeft(head, "\uFEFF \t\r\n")
-	switch {
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-		u, err := url.Parse(at)
-		return err == nil && bytes.HasSuffix([]byte(u.Path), []byte(".gz")) && bytes.Contains([]byte(u.Path), []byte("sitemap"))
-	case bytes.HasPrefix(head, []byte("http://")), bytes.HasPrefix(head, []byte("https://")):
-		return true
-	}
-	if !links {
-		return bytes.HasPrefix(head, []byte("<"))
-	}
-	for _, root := range []string{"<?xml", "<urlset", "<sitemapindex", "<rss", "<feed", "<rdf"} { // it has links in its header, or its type is HTML
-		if len(head) >= len(root) && strings.EqualFold(string(head[:len(root)]), root) {
-			return true
-		}
-	}
-	return false
+	return 0
 }
 
 var _ crawler.Robots = (*Sitemaps)(nil)

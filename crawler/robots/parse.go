@@ -96,7 +96,7 @@ func (p *parser) parseLine(line []byte) {
 		if d, ok := delayOf(string(value)); ok {
 			p.delay(d)
 		}
-	case "sitemap", "site-map":
+	case "sitemap", "site-map", "sitemaps":
 		if s := string(value); s != "" && !p.seen[s] {
 			if p.seen == nil {
 				p.seen = make(map[string]bool)

@@ -121,14 +121,60 @@ func declared(head []byte) string {
 	return string(name)
 }
 
+// rootTags begin the files that are read as XML.
+var rootTags = []string{"<?xml", "<urlset", "<sitemapindex", "<rss", "<feed", "<rdf:rdf"}
+
 // looksLikeXML reports whether to read a file as XML: it begins with a tag, or has a known tag
 // after something that a server put in front.
 func looksLikeXML(head []byte) bool {
-	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\x00"), []byte{'<'}) {
+	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\x00"), []byte{'<'}) || firstRoot(head) >= 0
+}
+
+// firstRoot is where the first of rootTags is; negative if there is none.
+func firstRoot(head []byte) int {
+	head = bytes.ToLower(head)
+	first := -1
+	for _, tag := range rootTags {
+		if i := bytes.Index(head, []byte(tag)); i >= 0 && (first < 0 || i < first) && endsName(head[i+len(tag):]) {
+			first = i
+		}
+	}
+	return first
+}
+
+// endsName reports whether a tag's name ends here: <feedback> is no <feed>.
+func endsName(rest []byte) bool {
+	return len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n/>:"), rest[0]) >= 0
+}
+
+// Recognize reports whether the beginning of a file, of which nothing else is known, is that of a
+// sitemap or feed: a known element comes before any of a page, or the first line is an absolute URL.
+// It takes what a Reader takes: compressed files, any encoding, text in front of the XML. 4 KiB of
+// the file are enough.
+func Recognize(head []byte, contentType string) bool {
+	text, err := decode(decompress(bytes.NewReader(head), 16*headSize), contentType)
+	if err != nil {
+		return false
+	}
+	b := make([]byte, headSize)
+	n, _ := io.ReadFull(text, b) // a compressed head ends early
+	b = bytes.TrimSpace(bytes.ToLower(b[:n]))
+	for _, scheme := range []string{"http://", "https://"} {
+		if bytes.HasPrefix(b, []byte(scheme)) {
+			return true
+		}
+	}
+	for _, tag := range []string{"<!doctype html", "<html", "<head", "<body"} {
+		if before, _, found := bytes.Cut(b, []byte(tag)); found && len(before) < len(b) {
+			b = before
+		}
+	}
+	b = bytes.ReplaceAll(b, []byte("<?xml"), nil) // pages and pictures begin so, too
+	if firstRoot(b) >= 0 {
 		return true
 	}
-	for _, tag := range []string{"<?xml", "<urlset", "<sitemapindex", "<rss", "<feed", "<rdf:RDF"} {
-		if bytes.Contains(head, []byte(tag)) {
+	for name := range entryElements { // a file that lacks its root
+		if rest, ok := bytes.CutPrefix(b, []byte("<"+name)); ok && endsName(rest) {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/internal/urllist"
 )
 
 // resolver resolves the URLs of one file.
@@ -74,7 +75,7 @@ func (r *resolver) absolute(raw, base string, f Format) (string, error) {
 		return r.norm.Normalize(r.schemeOr("http") + "://" + raw)
 	case strings.HasPrefix(raw, "//"):
 		return r.norm.Normalize(r.schemeOr("http") + ":" + raw)
-	case f == Text || r.own == "" && base == "":
+	case f == Text && raw[0] != '/' || r.own == "" && base == "":
 		return "", urlnorm.ErrSyntax
 	case base == "":
 		return r.norm.Resolve(r.own, raw)
@@ -86,6 +87,17 @@ func (r *resolver) absolute(raw, base string, f Format) (string, error) {
 		return "", err
 	}
 	return r.norm.Resolve(b, raw)
+}
+
+// Resolve returns the URL that a line of a file on a site means, as of a robots.txt. It may be relative,
+// lack its scheme, and be in quotes or angle brackets.
+func Resolve(norm *urlnorm.Normalizer, file, line string) (string, error) {
+	raw, err := urllist.URL([]byte(line))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrURL, err)
+	}
+	r := newResolver(Options{URL: file, Normalizer: norm}.withDefaults())
+	return r.spell(string(raw), "", URLSet)
 }
 
 // hasScheme distinguishes http://a.example/ and mailto:x from a.example:8080/.
@@ -104,7 +116,13 @@ func (r *resolver) beginsWithHost(raw string) bool {
 		end = len(raw)
 	}
 	name := strings.ToLower(raw[:end])
-	return strings.HasPrefix(name, "www.") || name != "" && (name == r.host || slices.Contains(r.hosts, name))
+	switch {
+	case name == "" || strings.HasPrefix(name, "."):
+		return false
+	case strings.HasPrefix(name, "www."), name == r.host, slices.Contains(r.hosts, name):
+		return true
+	}
+	return strings.HasSuffix(name, "."+r.host) || strings.Contains(name, ".") && strings.HasSuffix(r.host, "."+name)
 }
 
 func (r *resolver) schemeOr(otherwise string) string {

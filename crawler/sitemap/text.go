@@ -4,7 +4,9 @@ package sitemap
 
 import (
 	"bufio"
-	"strings"
+	"fmt"
+
+	"github.com/seed-7440039f/frontier/internal/urllist"
 )
 
 // readText reads a file to its end, or to an error of the text's reader. Lines end in
@@ -23,10 +25,12 @@ func (r *Reader) readText(in *bufio.Reader) error {
 			}
 			continue
 		}
-		if s := strings.TrimSpace(string(buf)); long {
-			r.complain(line, s, ErrURL)
-		} else if s != "" {
-			r.textLine(line, s)
+		if s, err := urllist.URL(buf); long {
+			r.complain(line, string(s), ErrURL)
+		} else if err != nil {
+			r.complain(line, string(buf), fmt.Errorf("%w: not in the file's encoding", ErrURL))
+		} else if len(s) > 0 {
+			r.textLine(line, string(s))
 		}
 		if err != nil {
 			r.at = line
