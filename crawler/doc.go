@@ -53,6 +53,8 @@
 //
 //	2xx                       visited; the links are added
 //	301, 302, 303, 307, 308   visited; the target is added at the same depth
+//	300, and those without    visited; the links are added, and the target that a 300 prefers
+//	a usable target
 //	304                       unchanged; failed if the request had no condition
 //	404, 410                  gone
 //	408, 421, 425, 5xx, none  failed: retried according to the frontier's Retry

@@ -15,7 +15,7 @@ import (
 // Extractor reads the links of a page.
 type Extractor interface {
 	// Extract returns the content of p; nil if neither its body nor its header can hold links. It
-	// is called only for answers with a 2xx status, from any goroutine. After an error the page
+	// is called for answers that browsers show, from any goroutine: with a 2xx status, or a 3xx without a target. After an error the page
 	// counts as visited, with the links that were returned.
 	Extract(p *Page) (*link.Page, error)
 }

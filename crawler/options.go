@@ -108,11 +108,11 @@ type Options struct {
 	// Progress.Dropped counts them, and FilteredBy as page-links.
 	MaxLinks int
 
-	// Requisites also fetches what is needed to display pages: style sheets, images, scripts, fonts
-	// and videos, up to three steps from the page and on any host. Hosts, Domains, Include and
-	// MaxDepth of Scope do not apply to them; everything else does: robots.txt, Exclude, Filters,
-	// Rules. Progress.Requisites counts them, and no limit of pages does. The Extractor must find
-	// them; HTML does.
+	// Requisites also fetches what browsers load to display pages: style sheets, images, icons,
+	// scripts, fonts, videos, objects and frames, up to three steps from the page and on any host.
+	// Hosts, Domains, Include and MaxDepth of Scope do not apply to them; everything else does:
+	// robots.txt, Exclude, Filters, Rules. Progress.Requisites counts them, and no limit of pages
+	// does. A frame in scope is a page. The Extractor must find them; HTML does.
 	Requisites bool
 	// SkipNoFollow ignores links whose rel is nofollow, ugc or sponsored. These values say that the
 	// page does not endorse the target, not that crawling is forbidden, so by default such links

@@ -37,6 +37,27 @@ func TestRedirectsAreFollowedThroughTheFrontier(t *testing.T) {
 	})
 }
 
+// What browsers show is read: the choices of a 300, and redirects that lead nowhere.
+func TestLinksOfRedirectsWithoutATarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		list := func(status int, location, link string) answer {
+			return answer{status: status, location: location, body: "<a href=" + link + ">x</a>"}
+		}
+		w.always("http://a.example/", page("/300", "/301", "/302", "/304", "/moved"))
+		w.always("http://a.example/300", list(300, "/preferred", "/choice"))
+		w.always("http://a.example/301", list(301, "", "/from-301"))
+		w.always("http://a.example/302", list(302, "mailto:x@a.example", "/from-302"))
+		w.always("http://a.example/moved", list(302, "/there", "/no"))
+		for _, u := range []string{"/preferred", "/choice", "/from-301", "/from-302", "/there", "/no"} {
+			w.always("http://a.example"+u, page())
+		}
+		p := crawl(t, w, frontier.Options{}, Options{}, "http://a.example/")
+		assert.EqualValues(t, 6, p.Pages)
+		assert.NotContains(t, w.urls(), "http://a.example/no")
+	})
+}
+
 // Bytes of Location that are no UTF-8 are asked for as they came.
 func TestRedirectInLatin1(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -330,6 +330,11 @@ func (c *Crawler) redirect(res *fetch.Result) (target string, ok bool) {
 	default:
 		return "", false
 	}
+	return c.target(res)
+}
+
+// target returns the target of an answer's Location; empty if it cannot be crawled.
+func (c *Crawler) target(res *fetch.Result) (target string, ok bool) {
 	loc := link.HeaderURL(res.Header.Get("Location"))
 	if loc == "" {
 		return "", false

@@ -268,7 +268,7 @@ func remember(p *Page) []byte {
 // takes as long as the lease lasts, the page is fetched again.
 func (r *run) read(p *Page) {
 	c := r.c
-	if p.Status >= 200 && p.Status < 300 {
+	if c.shows(p) {
 		began, lasts := p.Lease.LeasedAt, p.Lease.Deadline.Sub(p.Lease.LeasedAt)
 		ctx, cancel := context.WithDeadline(r.fetches, began.Add(lasts*9/10))
 		defer cancel()
@@ -293,24 +293,10 @@ func (c *Crawler) read(p *Page) {
 	}
 	switch o.Result = failure.Result(p.Status, p.Conditional, p.RetryAfter); {
 	case p.Status >= 200 && p.Status < 300:
-		var err error
 		c.joinScope(p.Lease)
 		c.welcome.gave(p.Lease.Host, p.Lease.Entry.URL, p.Ended)
 		o.Meta = remember(p)
-		if coding := fetch.Coded(p.Header, p.Body.Head(512)); coding != "" {
-			c.log.Warn("a page is not read", "url", fetch.Redact(p.URL), "error", codedError(coding))
-		}
-		if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
-			c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)
-		}
-		if p.Doc != nil && !p.Doc.Robots.NoFollow {
-			if n := p.Doc.Dropped; n > 0 {
-				c.log.Warn("a page has too many links, or their URLs are too long: the rest is dropped", "url", fetch.Redact(p.URL), "taken", len(p.Doc.Links), "dropped", n)
-				c.counters.dropped.Add(int64(n))
-				c.refusals.addAll("page-links", int64(n))
-			}
-			p.Add = c.outlinks(p.Lease.Entry, p.Doc.Links)
-		}
+		c.extract(p)
 	case o.Result == frontier.Unchanged:
 		c.welcome.gave(p.Lease.Host, p.Lease.Entry.URL, p.Ended)
 	case o.Result != frontier.Visited:
@@ -319,8 +305,42 @@ func (c *Crawler) read(p *Page) {
 			o.Result, o.Failure = frontier.Failed, kind
 		} else if target, ok := c.redirect(p.Result); ok {
 			c.redirected(p, target)
+		} else if c.shows(p) {
+			c.extract(p)
+			if preferred, ok := c.target(p.Result); ok { // of the choices of a 300
+				add := p.Add
+				c.redirected(p, preferred)
+				p.Add = append(p.Add, add...)
+			}
 		}
 	}
+}
+
+// shows reports whether browsers show the body of an answer that is no error: it is a page, a list of choices (300),
+// or a redirect that leads nowhere.
+func (c *Crawler) shows(p *Page) bool {
+	_, moved := c.redirect(p.Result)
+	return p.Status >= 200 && p.Status < 400 && p.Status != http.StatusNotModified && !moved
+}
+
+// extract adds the links of a page.
+func (c *Crawler) extract(p *Page) {
+	var err error
+	if coding := fetch.Coded(p.Header, p.Body.Head(512)); coding != "" {
+		c.log.Warn("a page is not read", "url", fetch.Redact(p.URL), "error", codedError(coding))
+	}
+	if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
+		c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)
+	}
+	if p.Doc == nil || p.Doc.Robots.NoFollow {
+		return
+	}
+	if n := p.Doc.Dropped; n > 0 {
+		c.log.Warn("a page has too many links, or their URLs are too long: the rest is dropped", "url", fetch.Redact(p.URL), "taken", len(p.Doc.Links), "dropped", n)
+		c.counters.dropped.Add(int64(n))
+		c.refusals.addAll("page-links", int64(n))
+	}
+	p.Add = c.outlinks(p.Lease.Entry, p.Doc.Links)
 }
 
 // outlinks are the entries for the distinct links of a page that are in scope.
@@ -341,7 +361,11 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 			continue
 		}
 		var of meta
-		if need := c.opts.Requisites && l.Kind&link.Requisites != 0; need && m.need < maxNeed {
+		need := c.opts.Requisites && l.Kind&link.Requisites != 0
+		if need && page && l.Kind&link.Pages != 0 { // a frame is a page, if it is in scope
+			need = c.scope.why(frontier.Entry{URL: l.URL, Depth: from.Depth + 1}) != ""
+		}
+		if need && m.need < maxNeed {
 			of.need = m.need + 1
 		} else if need || !page {
 			continue

@@ -28,7 +28,7 @@ func (c *scopeFlags) define(fs *flagSet, o *crawler.Options) {
 	fs.Var(&c.also, "scope-also", "`hosts` to crawl beside these; where a seed redirects joins them by itself, unless -scope-hosts or -scope-domains is given; comma-separated")
 	fs.Var(&c.include, "include", "`pattern` (Go regular expression) that a URL must match, a sitemap's too; repeatable: one of them; '' clears the list")
 	fs.Var(&c.exclude, "exclude", "`pattern` that no URL may match; repeatable; '' clears the list")
-	fs.BoolVar(&o.Requisites, "requisites", false, "fetch what pages need to be shown, too, from any host: style sheets, images, scripts, fonts; counted apart")
+	fs.BoolVar(&o.Requisites, "requisites", false, "fetch what pages need to be shown, too, from any host: style sheets, images, icons, scripts, fonts, films, frames, objects; counted apart")
 	fs.IntVar(&o.Scope.MaxDepth, "max-depth", 0, "greatest number of links from a seed (default: any)")
 	fs.IntVar(&o.Scope.MaxURL, "max-url", 4096, "greatest length of a URL in bytes")
 }

@@ -12,8 +12,11 @@ import (
 )
 
 // wanted are the elements whose attributes are read.
-var wanted = setOf("a", "area", "audio", "base", "embed", "form", "frame", "iframe", "image", "img", "input",
-	"link", "meta", "object", "script", "source", "track", "video")
+var wanted = setOf("a", "area", "audio", "base", "bgsound", "embed", "feimage", "form", "frame", "iframe", "image", "img", "input",
+	"link", "meta", "object", "script", "source", "track", "use", "video")
+
+// backgrounds are the elements that can have a background attribute (HTML Standard, "Rendering").
+var backgrounds = setOf("body", "table", "thead", "tbody", "tfoot", "tr", "td", "th")
 
 // breaksOut are the elements that end unclosed SVG and MathML content (HTML Standard, "The rules
 // for parsing tokens in foreign content").
@@ -47,7 +50,7 @@ func setOf(names ...string) map[string]bool {
 // attributes are the values of the attributes that matter, nil if absent. They
 // point into the tokenizer's buffer and are good until its next token.
 type attributes struct {
-	action, alt, content, data, equiv, href, method, name, poster, rel, src, srcset, style, typ, xlink []byte
+	action, alt, as, background, content, data, equiv, href, method, name, poster, rel, src, srcdoc, srcset, style, typ, xlink []byte
 }
 
 // read reads all attributes of the current tag. If one is repeated, the first counts.
@@ -62,6 +65,10 @@ func (a *attributes) read(z *html.Tokenizer, more bool) {
 			into = &a.action
 		case "alt":
 			into = &a.alt
+		case "as":
+			into = &a.as
+		case "background":
+			into = &a.background
 		case "content":
 			into = &a.content
 		case "data":
@@ -80,6 +87,8 @@ func (a *attributes) read(z *html.Tokenizer, more bool) {
 			into = &a.rel
 		case "src":
 			into = &a.src
+		case "srcdoc":
+			into = &a.srcdoc
 		case "srcset", "imagesrcset":
 			into = &a.srcset
 		case "style":
@@ -123,6 +132,7 @@ func (x *extractor) element(name string) {
 		x.addAttr(Frame, a.src, "", "")
 	case "iframe":
 		x.addAttr(IFrame, a.src, "", "")
+		x.document(a.srcdoc)
 	case "form":
 		if m := lower(a.method); m != "post" && m != "dialog" {
 			x.addFilled(Form, a.action, lower(a.rel))
@@ -153,7 +163,13 @@ func (x *extractor) element(name string) {
 			x.addFilled(Script, a.href, "")
 			x.addFilled(Script, a.xlink, "")
 		}
-	case "audio", "track":
+	case "use", "feimage": // in SVG
+		for _, ref := range [][]byte{a.href, a.xlink} {
+			if !bytes.HasPrefix(trimSpace(ref), []byte("#")) { // otherwise an element of the page itself
+				x.addFilled(Image, ref, "")
+			}
+		}
+	case "audio", "bgsound", "track":
 		x.addFilled(Media, a.src, "")
 	case "video":
 		x.addFilled(Media, a.src, "")
@@ -164,10 +180,56 @@ func (x *extractor) element(name string) {
 		}
 		x.addSrcset(a.srcset)
 	case "embed":
-		x.addFilled(Embed, a.src, "")
+		x.addFilled(embedded(a.src, a.typ), a.src, "")
 	case "object":
-		x.addFilled(Embed, a.data, "")
+		x.addFilled(embedded(a.data, a.typ), a.data, "")
 	}
+}
+
+// embedded returns the kind of what an object or embed element shows: a page, by its type or, without one, by its
+// name.
+func embedded(ref, contentType []byte) Kind {
+	path, _, _ := strings.Cut(string(ref), "?")
+	path, _, _ = strings.Cut(path, "#")
+	t := lower(contentType)
+	if _, more, ok := strings.Cut(path, "//"); ok {
+		_, path, _ = strings.Cut(more, "/")
+	}
+	switch ext := lower([]byte(path[strings.LastIndexByte(path, '/')+1:])); {
+	case !maybePage(t):
+		return Embed
+	case strings.TrimSpace(t) == "" && strings.Contains(ext, ".") && !pageNames[ext[strings.LastIndexByte(ext, '.')+1:]]:
+		return Embed
+	}
+	return IFrame
+}
+
+// pageNames are the ends of the names of pages.
+var pageNames = setOf("htm", "html", "xhtml", "xht", "shtml", "php", "asp", "aspx", "jsp", "cgi", "pl", "cfm", "do")
+
+// maxDocuments is how deep documents in srcdoc attributes are read.
+const maxDocuments = 3
+
+// document adds the links of a document in an attribute. Its base is that of the page (HTML Standard, "fallback
+// base URL").
+func (x *extractor) document(srcdoc []byte) {
+	if len(srcdoc) == 0 || x.documents == maxDocuments {
+		return
+	}
+	inner := extractor{opts: x.opts, anchor: -1, documents: x.documents + 1}
+	inner.opts.MaxLinks -= len(x.page.Links)
+	if inner.opts.MaxLinks > 0 {
+		_ = inner.run(bytes.NewReader(srcdoc)) // there is nothing to go wrong in memory
+	}
+	inner.endAnchor()
+	for _, l := range inner.page.Links {
+		if u, err := x.opts.Normalizer.Resolve(inner.base, l.Raw); inner.hasBase && err == nil {
+			l.Raw = u
+		}
+		x.page.Links = append(x.page.Links, l)
+	}
+	x.page.Skipped += inner.page.Skipped
+	x.page.Dropped += inner.page.Dropped
 }
 
 // addAttr adds a link; an empty value means the page itself.
@@ -202,7 +264,7 @@ func (x *extractor) addSrcset(val []byte) {
 func (x *extractor) linkElement() {
 	a := &x.attrs
 	rel := lower(a.rel)
-	kind := relKind(rel, lower(a.typ))
+	kind := relKind(rel, lower(a.typ), lower(a.as))
 	if kind == Related && isFeed(rel, lower(a.typ)) {
 		kind = Feed
 	}
@@ -228,7 +290,8 @@ var relatives = setOf("alternate", "amphtml", "appendix", "archives", "author", 
 	"index", "last", "license", "next", "prev", "previous", "privacy-policy", "section", "start", "subsection", "terms-of-service", "toc", "up")
 
 // relKind returns the kind of a link with these relations, in an element or a header.
-func relKind(rel, contentType string) Kind {
+// as is what a preloaded resource is used as.
+func relKind(rel, contentType, as string) Kind {
 	kind := Related
 	for token := range strings.FieldsSeq(rel) {
 		if kind == Related && relatives[token] && maybePage(contentType) {
@@ -241,9 +304,36 @@ func relKind(rel, contentType string) Kind {
 			if kind == Related || kind == Relative {
 				kind = Stylesheet
 			}
+		case "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "preload", "modulepreload":
+			if kind == Related {
+				kind = loadedAs(token, strings.TrimSpace(as))
+			}
 		}
 	}
 	return kind
+}
+
+// loadedAs returns the kind of what browsers load because of a link.
+func loadedAs(token, as string) Kind {
+	switch {
+	case token == "modulepreload":
+		return Script
+	case token != "preload":
+		return Image
+	}
+	switch as {
+	case "style":
+		return Stylesheet
+	case "script", "worker", "sharedworker", "serviceworker":
+		return Script
+	case "image":
+		return Image
+	case "font":
+		return Style
+	case "audio", "video", "track":
+		return Media
+	}
+	return Related
 }
 
 // maybePage reports whether the declared type of a link's target may be a page.

@@ -54,7 +54,9 @@ type extractor struct {
 	base     string
 	hasBase  bool
 	attrs    attributes
-	tail     []byte // start of a tag that ended the last text
+	// documents is how many documents in attributes this one is in.
+	documents int
+	tail      []byte // start of a tag that ended the last text
 }
 
 // run reads all tokens. A token that is too long ends a tokenizer; a new one continues after the
@@ -128,7 +130,8 @@ func (x *extractor) onText() {
 func (x *extractor) onStart() {
 	// The tokenizer ignores self-closing here: <script/> opens a script.
 	x.raw, x.inTitle, x.inStyle = "", false, false
-	if tag := plainName(x.z.Raw()); tag != nil && elements[string(tag)] == "" && x.opts.Kinds&Style == 0 {
+	every := x.opts.Kinds&(Style|Image) != 0 // any element may have a style, and some a background
+	if tag := plainName(x.z.Raw()); tag != nil && elements[string(tag)] == "" && !every {
 		x.body.tag(tag) // as most
 		return
 	}
@@ -136,9 +139,10 @@ func (x *extractor) onStart() {
 	x.body.tag(tag)
 	name := elements[string(tag)] // empty for irrelevant elements
 	if name == "" {
-		if more && x.opts.Kinds&Style != 0 {
+		if more && every {
 			x.attrs.read(x.z, more)
 			x.css(x.attrs.style)
+			x.background(tag)
 		}
 		return
 	}
@@ -163,10 +167,18 @@ func (x *extractor) onStart() {
 	case "picture":
 		x.picture = true
 	}
-	if wanted[name] || x.opts.Kinds&Style != 0 {
+	if wanted[name] || every {
 		x.attrs.read(x.z, more)
 		x.element(name)
 		x.css(x.attrs.style)
+		x.background(tag)
+	}
+}
+
+// background adds the image behind an element.
+func (x *extractor) background(tag []byte) {
+	if x.attrs.background != nil && backgrounds[string(tag)] {
+		x.addFilled(Image, x.attrs.background, "")
 	}
 }
 

@@ -23,7 +23,7 @@ func ExtractHeader(h http.Header, pageURL string, opts Options) *Page {
 		for len(field) > 0 {
 			var l headerLink
 			if l, field = readLink(field); l.isOf(pageURL, &x.opts) {
-				x.add(relKind(l.rel, l.typ), []byte(HeaderURL(l.target)), l.rel, "")
+				x.add(relKind(l.rel, l.typ, l.as), []byte(HeaderURL(l.target)), l.rel, "")
 			}
 		}
 	}
@@ -56,8 +56,8 @@ func HeaderURL(s string) string {
 
 // headerLink is one link of a Link field.
 type headerLink struct {
-	target, rel, anchor, typ string
-	hasRel, hasAnchor        bool
+	target, rel, anchor, typ, as string
+	hasRel, hasAnchor            bool
 }
 
 // isOf reports whether l is a link of a page, rather than of another resource.
@@ -114,6 +114,8 @@ func (l *headerLink) readParam(s string) (rest string) {
 		l.hasRel, l.rel = true, lower([]byte(value))
 	case name == "type":
 		l.typ = lower([]byte(value))
+	case name == "as":
+		l.as = lower([]byte(value))
 	case name == "anchor" && !l.hasAnchor:
 		l.hasAnchor, l.anchor = true, strings.TrimSpace(value)
 	}

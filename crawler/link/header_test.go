@@ -33,6 +33,8 @@ func TestLinkHeader(t *testing.T) {
 			[]Link{{URL: "http://a.example/n", Raw: "/n", Kind: Relative, Rel: "next nofollow", NoFollow: true}}},
 		"style sheet": {[]string{`</s.css>; rel=stylesheet`},
 			[]Link{{URL: "http://a.example/s.css", Raw: "/s.css", Kind: Stylesheet, Rel: "stylesheet"}}},
+		"what is loaded early": {[]string{`</f>; rel=preload; as=font, </m>; rel=modulepreload`}, []Link{
+			{URL: "http://a.example/f", Raw: "/f", Kind: Style, Rel: "preload"}, {URL: "http://a.example/m", Raw: "/m", Kind: Script, Rel: "modulepreload"}}},
 		"the first rel counts": {[]string{`</a>; rel=canonical; rel=next`},
 			[]Link{{URL: "http://a.example/a", Raw: "/a", Kind: Canonical, Rel: "canonical"}}},
 		"the page's own anchor":               {[]string{`</a>; rel=next; anchor="#top"`}, []Link{{URL: "http://a.example/a", Raw: "/a", Kind: Relative, Rel: "next"}}},

@@ -52,7 +52,18 @@ func TestElements(t *testing.T) {
 		{"script", `<script src=s></script><script>document.write('<a href="no">')</script>`, []string{"script /dir/s"}},
 		{"media", `<video src=v poster=p><source src=w><track src=t></video><audio src=a></audio>`,
 			[]string{"media /dir/v", "image /dir/p", "media /dir/w", "media /dir/t", "media /dir/a"}},
-		{"embed", `<embed src=e><object data=o></object>`, []string{"embed /dir/e", "embed /dir/o"}},
+		{"embed", `<embed src=e.swf><object data=//b.example/o.pdf?x.html></object><object data=o type="image/svg+xml"></object>`, []string{"embed /dir/e.swf", "embed http://b.example/o.pdf?x.html", "embed /dir/o"}},
+		{"pages in objects", `<embed src=e><object data=o.HTML></object><object data=o.bin type="text/html; charset=utf-8"></object><object data="//b.example"></object><object data="o.php?x=1.swf#y"></object>`,
+			[]string{"iframe /dir/e", "iframe /dir/o.HTML", "iframe /dir/o.bin", "iframe http://b.example/", "iframe /dir/o.php?x=1.swf"}},
+		{"srcdoc", `<base href=/base/><iframe srcdoc="<a href=x>1</a>&lt;img src=&quot;i&quot;&gt;"></iframe><iframe srcdoc='<base href="http://b.example/"><a href=y></a>'></iframe><a href=z>`,
+			[]string{"anchor /base/x", "image /base/i", "anchor http://b.example/y", "anchor /base/z"}},
+		{"srcdoc in srcdoc", `<iframe srcdoc="<iframe srcdoc='<a href=x>'>">`, []string{"anchor /dir/x"}},
+		{"backgrounds", `<body background=b><table background=t><tr background=r><td background=d><p background=no>`, []string{"image /dir/b", "image /dir/t", "image /dir/r", "image /dir/d"}},
+		{"icons", `<link rel="shortcut icon" href=f><link rel=apple-touch-icon href=t><link rel=mask-icon href=m>`, []string{"image /dir/f", "image /dir/t", "image /dir/m"}},
+		{"loaded early", `<link rel=preload as=font href=f><link rel=preload as=style href=s><link rel=preload as=script href=j><link rel=preload as=image imagesrcset="i 1x"><link rel=preload as=fetch href=d><link rel=modulepreload href=m><link rel=preload as=video href=v>`,
+			[]string{"style /dir/f", "stylesheet /dir/s", "script /dir/j", "image /dir/i", "related /dir/d", "script /dir/m", "media /dir/v"}},
+		{"svg use", `<svg><use href="sprite.svg#x"/><use xlink:href="#own"/><filter><feImage href=f /></filter></svg>`, []string{"image /dir/sprite.svg", "image /dir/f"}},
+		{"sound", `<bgsound src=s>`, []string{"media /dir/s"}},
 		{"form", `<form action=f></form><form action=g method=POST></form><form method=get></form>`, []string{"form /dir/f"}},
 		{"refresh", `<meta http-equiv=Refresh content="0; URL='/next'"><meta http-equiv=refresh content=5>`, []string{"refresh /next"}},
 		{"other schemes", `<a href="mailto:x@y.example"><a href="javascript:void(0)"><a href="data:,x"><a href=x>`, []string{"anchor /dir/x"}},
@@ -364,7 +375,7 @@ func TestFeeds(t *testing.T) {
 func TestRelativesArePages(t *testing.T) {
 	for rel, want := range map[string]Kind{
 		"next": Relative, "PREV": Relative, "alternate": Relative, "up first": Relative, "help noopener": Relative, "amphtml": Relative, "license": Relative,
-		"icon": Related, "preload": Related, "dns-prefetch": Related, "manifest": Related, "search": Related, "pingback": Related, "shortlink": Related, "": Related,
+		"icon": Image, "preload": Related, "dns-prefetch": Related, "manifest": Related, "search": Related, "pingback": Related, "shortlink": Related, "": Related,
 		"alternate stylesheet": Stylesheet, "stylesheet alternate": Stylesheet, "next canonical": Canonical,
 	} {
 		doc, err := Extract(strings.NewReader(`<link rel="`+rel+`" href=/x>`), "text/html", "http://a.example/", Options{})

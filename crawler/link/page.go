@@ -50,24 +50,25 @@ const (
 	Anchor     Kind = 1 << iota // a
 	Area                        // area
 	Frame                       // frame
-	IFrame                      // iframe
+	IFrame                      // iframe; object and embed, if a page may be in them
 	Refresh                     // meta http-equiv=refresh, Refresh header
 	Form                        // form with method GET
 	Canonical                   // link rel=canonical, as an element or a header
-	Related                     // another rel, such as icon or preload: see Link.Rel
+	Related                     // another rel, such as search or manifest: see Link.Rel
 	Stylesheet                  // link rel=stylesheet, @import
-	Image                       // img, input type=image, picture, video poster, SVG image
-	Script                      // script
-	Media                       // audio, video, track, and source outside of pictures
-	Embed                       // embed, object
+	Image                       // img, input type=image, picture, video poster, SVG, link rel=icon, background attributes
+	Script                      // script, link rel=modulepreload
+	Media                       // audio, video, track, bgsound, and source outside of pictures
+	Embed                       // embed, object, if no page is in them
 	Style                       // url() in style elements, style attributes and style sheets: images and fonts
 	Feed                        // link rel=alternate with the type of RSS or Atom
 	Relative                    // link rel=next, prev, alternate and the like, to a page
 
 	// Pages are the kinds that normally lead to a page.
 	Pages = Anchor | Area | Frame | IFrame | Refresh | Canonical | Relative
-	// Requisites are the kinds of what is needed to display a page.
-	Requisites = Stylesheet | Image | Script | Media | Style
+	// Requisites are the kinds of what browsers load to display a page. What link rel=preload names is of the kind
+	// that it is used as.
+	Requisites = Stylesheet | Image | Script | Media | Style | Embed | Frame | IFrame
 	// All are all kinds.
 	All = Relative<<1 - 1
 )
