@@ -36,6 +36,7 @@ type Crawler struct {
 	gate     *gate
 	outage   *outage
 	store    *storeWait
+	crew     *crew
 	// contacting bounds how many workers wait for another host's slot.
 	contacting chan struct{}
 	// addresses is nil if hosts are not grouped by address.
@@ -71,7 +72,7 @@ func New(f Frontier, o Options) (*Crawler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), outage: newOutage(o.Logger), store: newStoreWait(o.Logger, o.Now),
+	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), outage: newOutage(o.Logger), store: newStoreWait(o.Logger, o.Now), crew: newCrew(&o),
 		contacting: make(chan struct{}, max(1, o.Workers/4)), addresses: newAddressBook(&o), parking: newParking(f), hostPages: map[string]int64{}}
 	c.scope = newScopeFilter(o.Scope)
 	c.links = &linkMemory{size: sharedLinks, free: sharedLinks}
@@ -144,25 +145,13 @@ func (c *Crawler) Run(ctx context.Context) error {
 	house.Go(func() { c.keepTraps(finished) })
 	house.Go(func() { c.lookAgain(finished) })
 	house.Go(func() { r.lookAhead(finished) })
-	waiting := make(chan struct{}, c.opts.Workers) // pages that wait without a worker
 	var start func()
 	start = func() {
 		w := *r // sent is its own
-		w.relieve = func() {
-			select {
-			case waiting <- struct{}{}:
-				w.relieved = true
-				c.counters.busy.Add(-1)
-				start()
-			default: // it waits as a worker
-			}
-		}
+		w.shift = &shift{start: start}
 		workers.Go(func() {
 			if err := w.work(); err != nil {
 				stop(fatalError{err})
-			}
-			if w.relieved {
-				<-waiting
 			}
 		})
 	}
@@ -196,9 +185,7 @@ type run struct {
 	sent    bool     // a request was sent under the current lease
 	tried   bool     // at least one address of the host was tried under the current lease
 	saw     evidence // of the present lease
-
-	relieve  func() // starts another worker in the place of this one, unless too many were started
-	relieved bool   // so the present lease is its last
+	shift   *shift
 }
 
 // work takes leases until there are none.
@@ -245,12 +232,17 @@ func (r *run) work() error {
 		r.c.counters.busy.Add(1)
 		r.sent, r.tried, r.saw = false, false, evidence{}
 		page := false
-		if !probe && r.c.outage.away() { // it began while this worker waited for the lease
+		admitted := true
+		if !probe { // an outage may have begun while this worker waited for the lease
+			probe, admitted = r.c.outage.admit(r.ctx, l.Host)
+		}
+		if !admitted {
 			err = r.handBack(l, 0, 0)
 		} else {
 			page, err = r.visit(l)
 		}
-		if !r.relieved {
+		relieved := r.shift.end(r.c.crew)
+		if !relieved {
 			r.c.counters.busy.Add(-1)
 		}
 		if probe && !r.tried {
@@ -270,7 +262,7 @@ func (r *run) work() error {
 		case err == nil && try:
 			r.c.store.release()
 		}
-		if r.relieved {
+		if relieved {
 			return nil
 		}
 	}
@@ -305,16 +297,18 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	margin := min(time.Second, l.Deadline.Sub(l.LeasedAt)/10) // for closing the connection in time
 	ctx, cancel := context.WithDeadline(r.fetches, l.Deadline.Add(-margin))
 	defer cancel()
-	var res *fetch.Result
 	began := time.Now()
 	r.tried = true
-	addrs, err := r.join(ctx, l, q.URL)
-	r.c.counters.lookup.Add(int64(time.Since(began)))
-	if err == nil {
+	res, err := r.await(ctx, q, func(ctx context.Context, q fetch.Request) (*fetch.Result, error) {
+		addrs, err := r.join(ctx, l, q.URL)
+		r.c.counters.lookup.Add(int64(time.Since(began)))
+		if err != nil {
+			return nil, err
+		}
 		q.Addrs, r.sent = addrs, true
 		q.Contact = func(a netip.Addr) error { return r.joinAddress(l, a) }
-		res, err = r.c.opts.fetcher(q.URL).Fetch(ctx, q)
-	}
+		return r.c.opts.fetcher(q.URL).Fetch(ctx, q)
+	})
 	if res == nil {
 		res = &fetch.Result{URL: q.URL, Started: began, Ended: time.Now()}
 	}

@@ -78,6 +78,7 @@ type siteRecord struct {
 	expires time.Time     // of a settled record
 	pause   time.Duration // that a settled record's rules ask for
 	used    bool          // a URL was let through since it was settled
+	pace    sitePace      // of the last page
 	elem    *list.Element
 	// applied reports that the frontier knows the crawl delay. It does not know it yet if the rules
 	// came from another host.
@@ -331,6 +332,39 @@ func (g *gate) answered(site string) bool {
 	defer g.mu.Unlock()
 	r := g.sites[site]
 	return r != nil && r.rules != nil
+}
+
+// sitePace is what the gate knows of how soon a site answers.
+type sitePace uint8
+
+const (
+	mute   sitePace = iota // it has not answered
+	young                  // it has answered, but with no page yet
+	prompt                 // the last page came without much delay
+	slow                   // the last page did not
+)
+
+// gave records how the last page of a site came.
+func (g *gate) gave(site string, p sitePace) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r := g.sites[site]; r != nil {
+		r.pace = p
+	}
+}
+
+// paceOf returns how soon a site answers.
+func (g *gate) paceOf(site string) sitePace {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch r := g.sites[site]; {
+	case r == nil:
+		return mute
+	case r.pace == mute && r.rules != nil:
+		return young
+	default:
+		return r.pace
+	}
 }
 
 // follow records that the answer to the claimed question is a redirect to target. The worker that

@@ -32,8 +32,10 @@ type Fetcher interface {
 
 // Options configure a Crawler. The zero value crawls politely with no limits.
 type Options struct {
-	// Workers is how many pages are fetched at once at most. Zero means 16. Pages whose links wait for
-	// memory are not among them, up to as many again: these may be in OnPage, too.
+	// Workers is how many pages are processed at once at most, and how many contacts with hosts that
+	// answer promptly there are. Zero means 16. Contacts with other hosts need no worker: there are
+	// up to 24 of them for each worker, 1024 in all (or as many as there are workers), and half as
+	// many as the process may have descriptors. A warning says if that is too few.
 	Workers int
 	// UserAgent is sent with every request; its product token selects the rules in robots.txt. It
 	// should say how to reach you. Empty means fetch.DefaultUserAgent.

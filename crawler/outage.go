@@ -19,6 +19,9 @@
 // such hosts are left. A name that does not exist is no evidence either. Any answer of any host
 // ends an outage.
 //
+// If no host has answered in this run, the first hosts may be dead, and others not: each host gets a
+// contact without a wait, and only those that have failed take turns.
+//
 // An outage excuses failures for a day, or for an hour if no host has answered in this run: the
 // cause may be the hosts, and a crawl must end.
 
@@ -48,6 +51,8 @@ const (
 
 	probeFirst = 250 * time.Millisecond // between contacts in an outage; twice as long after each
 	probeMost  = 10 * time.Second
+
+	leaseMost = 30 * time.Second // the longest wait with a lease
 )
 
 // outage detects whether the network is down. Use newOutage.
@@ -145,6 +150,9 @@ func (o *outage) take(host string, known bool, kind answerKind, now time.Time) {
 	case kind == nothing, kind == lie && !known:
 		return
 	case !o.since.IsZero():
+		if len(o.silent) < mostExcused {
+			o.silent[host] = true
+		}
 		o.expireLocked(now)
 		return
 	case o.answered && !known:
@@ -177,11 +185,24 @@ func (o *outage) expireLocked(now time.Time) {
 	o.log.Warn("still no host answers: from now on failures count against the hosts", "away", now.Sub(o.since).Round(time.Second))
 }
 
+func (o *outage) awayLocked() bool { return !o.since.IsZero() && !o.spent }
+
+// turnLocked returns the wait until the next turn, and takes it.
+func (o *outage) turnLocked(now time.Time) time.Duration {
+	if o.next.Before(now) {
+		o.next = now
+	}
+	wait := o.next.Sub(now)
+	o.next = o.next.Add(o.gap)
+	o.gap = min(2*o.gap, probeMost)
+	return wait
+}
+
 // away reports whether the network seems to be away, so that failures are excused.
 func (o *outage) away() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.since.IsZero() && !o.spent
+	return o.awayLocked()
 }
 
 // began is when the present outage began; zero if hosts answer.
@@ -212,31 +233,58 @@ func (o *outage) excusesFirst(host string, res *fetch.Result, err error) bool {
 	return true
 }
 
-// acquire waits during an outage until a contact may be made; probe means that it is one. It
-// returns false when ctx has ended.
+// acquire waits during an outage, if a host has answered in this run, until a contact may be made;
+// probe means that it is one. It returns false when ctx has ended.
 func (o *outage) acquire(ctx context.Context) (probe, ok bool) {
 	o.mu.Lock()
-	if o.since.IsZero() || o.spent {
+	if !o.answered || !o.awayLocked() {
 		o.mu.Unlock()
 		return false, true
 	}
-	now := time.Now()
-	if o.next.Before(now) {
-		o.next = now
-	}
-	wait, back := o.next.Sub(now), o.back
-	o.next = o.next.Add(o.gap)
-	o.gap = min(2*o.gap, probeMost)
+	wait, back := o.turnLocked(time.Now()), o.back
 	o.mu.Unlock()
+	ok = await(ctx, wait, back)
+	return ok, ok
+}
+
+// admit judges a lease that was taken without a probe: in an outage its host may be contacted if
+// none has answered in this run, as a probe if it has failed before. It waits for that; false means
+// that the lease must be handed back.
+func (o *outage) admit(ctx context.Context, host string) (probe, ok bool) {
+	o.mu.Lock()
+	_, failed := o.silent[host]
+	switch {
+	case !o.awayLocked():
+		o.mu.Unlock()
+		return false, true
+	case o.answered || !failed:
+		ok = !o.answered
+		o.mu.Unlock()
+		return false, ok
+	}
+	now, back := time.Now(), o.back
+	if ok = o.next.Sub(now) <= leaseMost; !ok {
+		o.mu.Unlock()
+		await(ctx, leaseMost, back)
+		return false, false
+	}
+	wait := o.turnLocked(now)
+	o.mu.Unlock()
+	ok = await(ctx, wait, back)
+	return ok, ok
+}
+
+// await waits for some time, or until back is closed. It returns false when ctx has ended.
+func await(ctx context.Context, wait time.Duration, back <-chan struct{}) bool {
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-back:
 	case <-ctx.Done():
-		return false, false
+		return false
 	}
-	return true, true
+	return true
 }
 
 // release returns a probe that contacted no host.

@@ -196,6 +196,10 @@ func (a *inquiry) busy(slot frontier.Lease, res *fetch.Result, err error) (nextH
 // key it returns.
 func (a *inquiry) moved(slot frontier.Lease, res *fetch.Result, to, host string) (nextHost string, err error) {
 	a.hops++
+	if why := a.c.refusesHost(a.site, to); why.Refused() {
+		a.c.refusals.add(why.Rule)
+		return "", a.failed(slot, res, fmt.Errorf("it redirects to %s: not wanted: %s", fetch.Redact(to), why))
+	}
 	if rules, ok := a.c.gate.known(siteOf(to), a.c.now()); ok && isRobots(to) {
 		return "", a.settle(slot, res, rules)
 	}

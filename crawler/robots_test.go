@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/crawler/robots"
 )
 
@@ -149,6 +151,41 @@ func TestRobotsRedirectToAnotherHost(t *testing.T) {
 				// The delay holds from the very first page on.
 				rs := w.requests("http://www.a.example/")
 				assert.GreaterOrEqual(t, rs[1].start.Sub(rs[0].end), 5*time.Second)
+			})
+		})
+	}
+}
+
+// No rule about hosts is passed by a redirect of robots.txt; rules about paths do not concern it.
+func TestRobotsRedirectToADeniedHost(t *testing.T) {
+	const victim = "http://victim.example:81/expensive?q=1"
+	for name, c := range map[string]struct {
+		o    Options
+		asks int
+	}{
+		"none":            {Options{}, 1},
+		"another host":    {Options{Rules: []filter.Filter{filter.Deny("deny-hosts", filter.Host("other.example"))}}, 1},
+		"a host":          {Options{Rules: []filter.Filter{filter.Deny("deny-hosts", filter.Host("victim.example"))}}, 0},
+		"a domain":        {Options{Rules: []filter.Filter{filter.Deny("deny-domains", filter.Domain("victim.example"))}}, 0},
+		"behind a path's": {Options{Rules: []filter.Filter{filter.MaxQuery(1), filter.Deny("deny-hosts", filter.Host("victim.example"))}}, 0},
+		"a path":          {Options{Rules: []filter.Filter{filter.MaxQuery(1)}}, 1},
+		"a filter":        {Options{Filters: []Filter{FilterFunc(func(e frontier.Entry) bool { return !strings.Contains(e.URL, "victim") })}}, 0},
+		"an expression":   {Options{Scope: Scope{Exclude: []*regexp.Regexp{regexp.MustCompile("victim")}}}, 0},
+		"out of scope":    {Options{Scope: Scope{Hosts: []string{"a.example"}}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				w.site("http://a.example", 3)
+				w.always(robotA, answer{status: 302, location: victim})
+				var log bytes.Buffer
+				c.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				p := crawl(t, w, frontier.Options{Quarantine: frontier.Quarantine{After: 3, Probe: time.Minute, Probes: 1}}, c.o, seed)
+				assert.Equal(t, c.asks, w.asks[victim])
+				if c.asks == 0 {
+					assert.Zero(t, p.Pages, "what the site forbids is not known")
+					assert.Contains(t, log.String(), "redirects to http://victim.example:81/expensive?q=1: not wanted")
+				}
 			})
 		})
 	}

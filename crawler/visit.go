@@ -74,7 +74,14 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	case later:
 		return false, r.done(l, frontier.Outcome{Result: frontier.PutOff, Uncontacted: true, Next: time.Now().Add(d.wait)})
 	case ask:
+		if !r.depart(l) {
+			c.gate.release(d.ask.site, c.now())
+			return false, r.handBack(l, c.crew.wait(c.now()), 0)
+		}
 		return false, r.askRobots(l, d.ask)
+	}
+	if !r.depart(l) {
+		return false, r.handBack(l, c.crew.wait(c.now()), d.delay)
 	}
 	return r.get(l, d.delay)
 }
@@ -273,7 +280,11 @@ func (r *run) read(p *Page) {
 		ctx, cancel := context.WithDeadline(r.fetches, began.Add(lasts*9/10))
 		defer cancel()
 		var err error
-		if p.share, err = c.links.acquire(ctx, beyond(c.mayNeed(p)), r.relieve); err != nil {
+		p.share, err = c.links.acquire(ctx, beyond(c.mayNeed(p)), r.waitsForMemory)
+		if err == nil && !r.shift.sit(ctx, c.crew) {
+			err = ctx.Err()
+		}
+		if err != nil {
 			if !r.stopped(err) {
 				c.log.Warn("a page waited for memory for its links until its lease was nearly over: it comes again", "url", fetch.Redact(p.URL))
 			}

@@ -4,8 +4,10 @@ package crawler
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/seed-7440039f/frontier"
@@ -84,6 +86,29 @@ func (c *Crawler) outOfScope(e frontier.Entry) filter.Reason {
 			return filter.Reason{Rule: "scope", Detail: s.why(e)}
 		}
 		return filter.Reason{Rule: "filter"}
+	}
+	return filter.Reason{}
+}
+
+// refusesHost returns why the robots.txt of a site may not be read at a URL of another site, or the
+// zero Reason: a rule or filter refuses what it does not refuse on the site itself. Robots.txt need
+// not be in scope (RFC 9309 section 2.3.1.2), and rules about paths are about pages.
+func (c *Crawler) refusesHost(site, url string) filter.Reason {
+	here := site + strings.TrimPrefix(url, siteOf(url))
+	for _, f := range c.opts.Rules {
+		if r := f.Refuse(filter.Split(url, 0)); r.Refused() && !f.Refuse(filter.Split(here, 0)).Refused() {
+			return r
+		}
+	}
+	for _, f := range c.opts.Filters {
+		if !f.Allow(frontier.Entry{URL: url}) && f.Allow(frontier.Entry{URL: here}) {
+			return filter.Reason{Rule: "filter"}
+		}
+	}
+	for _, re := range c.opts.Scope.Exclude {
+		if re.MatchString(url) && !re.MatchString(here) {
+			return filter.Reason{Rule: "scope", Detail: fmt.Sprintf("excluded by %.100q", re)}
+		}
 	}
 	return filter.Reason{}
 }

@@ -45,7 +45,7 @@ func (w *fetchFlags) define(fs *flagSet, o *fetch.Options) {
 	fs.BoolVar(&o.NoHTTP2, "no-http2", false, "HTTP/1.1 only")
 	fs.BoolVar(&o.NoKeepAlive, "no-keep-alive", false, "a new connection for each request")
 	fs.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "how long a host's connection is kept idle for its next request")
-	fs.Var(w.minRate.set(64), "min-rate", "`bytes` a second that must come at least, over 20 s")
+	fs.Var(w.minRate.set(64), "min-rate", "`bytes` a second of a body that must come at least in its first 20 s; 4 times as many in the next 20 s, 16 times from then on")
 	fs.IntVar(&o.MaxRatio, "max-ratio", 200, "how many times as large a body of more than 2 MiB may get by decoding")
 	fs.Var(w.bodyMemory.set(1<<20), "body-memory", "`bytes` of a page that are kept in memory; longer ones are in a file of -temp")
 	fs.StringVar(&o.TempDir, "temp", "", "`folder` for such files (default: the system's)")

@@ -15,6 +15,9 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
+// small is the size of a decoded body up to which Request.Large is not called.
+const small = 256 << 10
+
 // ratioFrom is the size of a decoded body up to which its compression ratio does not matter.
 const ratioFrom = 2 << 20
 
@@ -25,19 +28,20 @@ type reading struct {
 	wire   wireReader
 	body   *spool.Body
 	larger func() int64 // the limit for a larger body, called when limit is reached; nil if none
+	large  func()       // called when the body is no longer small; nil if it was, or there is none
 	ended  bool         // a limit was met
 	bomb   bool         // the limit was that of the ratio
 }
 
 // readBody reads a body into res. It reports whether the server's answer was read to its end.
-func (f *Fetcher) readBody(resp *http.Response, c *conn, limit int64, larger func(http.Header, []byte) int64, res *Result) (done bool, err error) {
-	r := &reading{opts: &f.opts, limit: limit, body: spool.New(spool.Options{Memory: f.opts.BodyMemory, Dir: f.opts.TempDir})}
-	if larger != nil {
-		r.larger = func() int64 { return larger(resp.Header, r.body.Head(headSize)) }
+func (f *Fetcher) readBody(resp *http.Response, c *conn, limit int64, q Request, res *Result) (done bool, err error) {
+	r := &reading{opts: &f.opts, limit: limit, large: q.Large, body: spool.New(spool.Options{Memory: f.opts.BodyMemory, Dir: f.opts.TempDir})}
+	if q.Larger != nil {
+		r.larger = func() int64 { return q.Larger(resp.Header, r.body.Head(headSize)) }
 	}
 	r.wire = wireReader{r: resp.Body, left: limit + 1, more: r.extend}
 	res.Body = r.body
-	stop := watch(c, &r.wire, f.opts.MinRate, f.opts.RateWindow)
+	stop := watch(c, &r.wire, &f.opts)
 	done, err = r.read(resp)
 	if stop() && err != nil {
 		err = errTooSlow
@@ -65,7 +69,7 @@ func (r *reading) read(resp *http.Response) (done bool, err error) {
 			resp.Header.Set("Content-Encoding", strings.Join(d.left, ", "))
 		}
 	} else if n := resp.ContentLength; n > 0 {
-		r.body.Grow(int(min(n, r.limit, 1<<20)))
+		r.body.Grow(int(min(n, r.limit, small))) // a server may declare much, and send little
 	}
 	buf := copyBuffers.Get().(*[]byte)
 	_, err = io.CopyBuffer(writerOnly{r}, readerOnly{src}, *buf)
@@ -115,6 +119,10 @@ func (w writerOnly) Write(p []byte) (int, error) {
 		return n, errors.Join(errStore, err)
 	}
 	size := r.body.Size()
+	if size > small && r.large != nil {
+		r.large()
+		r.large = nil
+	}
 	if size > r.limit && !r.extend() {
 		return n, errLimit
 	}
@@ -178,28 +186,34 @@ func (w *wireReader) explain(err error) error {
 	return err
 }
 
-// watch closes a connection that receives less than rate bytes a second, counted in windows. The
-// returned function stops watching, and reports whether the connection was closed.
-func watch(c *conn, w *wireReader, rate int64, window time.Duration) (stop func() bool) {
+// least returns how many bytes must come in a RateWindow after others have passed. It grows, so that
+// a server cannot hold a connection for long with a few bytes.
+func (o *Options) least(passed int) int64 {
+	return int64(float64(o.MinRate) * o.RateWindow.Seconds() * float64(int(1)<<(2*min(passed, 2))))
+}
+
+// watch closes a connection that receives too little in a RateWindow. The returned function stops
+// watching, and reports whether the connection was closed.
+func watch(c *conn, w *wireReader, o *Options) (stop func() bool) {
 	var mu sync.Mutex
 	var last int64
-	slow, stopped := false, false
-	least := int64(float64(rate) * window.Seconds())
+	slow, stopped, passed := false, false, 0
 	var t *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
-	t = time.AfterFunc(window, func() {
+	t = time.AfterFunc(o.RateWindow, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		now := w.total.Load()
 		switch {
 		case stopped:
-		case now-last < least:
+		case now-last < o.least(passed):
 			slow = true
 			c.close()
 		default:
 			last = now
-			t.Reset(window)
+			passed++
+			t.Reset(o.RateWindow)
 		}
 	})
 	return func() bool {

@@ -34,6 +34,9 @@ type Request struct {
 	// Larger, if set, is called once a body reaches MaxBody, with its header and beginning. It
 	// returns how many bytes to read in all. Such a body is stored in a file.
 	Larger func(h http.Header, head []byte) int64
+	// Large, if set, is called once a body is no longer small: when more than 256 KiB of it are
+	// decoded. It may wait; nothing more is read until it returns.
+	Large func()
 	// Addrs, if not empty, are the addresses to connect to, best first: the result of Addresses.
 	// The others are tried when the first does not answer. They have no effect with a Proxy.
 	Addrs []netip.Addr
@@ -276,7 +279,7 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *request, r Reques
 		limit = r.MaxBody
 	}
 	began := time.Now()
-	done, err = f.readBody(resp, c, limit, r.Larger, res)
+	done, err = f.readBody(resp, c, limit, r, res)
 	res.Timing.Body = time.Since(began)
 	keep = !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
 	return err

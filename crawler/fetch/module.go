@@ -167,7 +167,7 @@ func (c *Contact) keep(raw net.Conn) (*Conn, error) {
 		return nil, net.ErrClosed
 	}
 	c.conns = append(c.conns, raw)
-	return &Conn{Conn: raw, opts: c.opts, wait: c.opts.HeaderTimeout, left: c.opts.MaxHeader}, nil
+	return &Conn{Conn: raw, opts: c.opts, wait: c.opts.HeaderTimeout, left: c.opts.MaxHeader, large: c.Request.Large}, nil
 }
 
 func (c *Contact) close() {
@@ -257,7 +257,9 @@ type Conn struct {
 	body   bool
 	window time.Time // when the present stretch of Options.RateWindow began
 	before int64     // bytes received until then
+	passed int       // stretches before it
 	slow   error     // once too little came
+	large  func()    // called when the body is no longer small; nil if it was, or there is none
 }
 
 // Expect starts a body of at most n bytes, after which a read returns io.EOF. Before Expect, at
@@ -291,6 +293,10 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		c.cut = true
 	}
+	if c.body && c.received > small && c.large != nil {
+		c.large()
+		c.large = nil
+	}
 	if err == nil && c.body {
 		c.slow = c.pace()
 		err = c.slow
@@ -303,9 +309,10 @@ func (c *Conn) pace() error {
 	if time.Since(c.window) < c.opts.RateWindow {
 		return nil
 	}
-	if least := int64(float64(c.opts.MinRate) * c.opts.RateWindow.Seconds()); c.received-c.before < least {
+	if c.received-c.before < c.opts.least(c.passed) {
 		return errTooSlow
 	}
 	c.window, c.before = time.Now(), c.received
+	c.passed++
 	return nil
 }

@@ -39,8 +39,8 @@ type Options struct {
 	// IdleTimeout limits how long the server may be silent within an answer. Zero means 30 s.
 	IdleTimeout time.Duration
 
-	// MinRate is the minimum rate of a body in bytes per second, over each period of RateWindow.
-	// Zero means 64, and 20 s.
+	// MinRate is the minimum rate of a body in bytes per second, over the first period of RateWindow.
+	// In the second it is 4 times as much, and from then on 16 times. Zero means 64, and 20 s.
 	MinRate    int64
 	RateWindow time.Duration
 

@@ -11,8 +11,10 @@
 //	polite  all sites at once, politely, judged by the server's log
 //	hostile an honest host beside hosts whose pages need much memory: peak memory, CPU
 //	        time, and what the honest host gets
+//	fair    honest hosts beside silent, dead and slow ones, and beside many names at
+//	        their address: their pace against that alone
 //
-// The web is that of realweb (see ../run): documentation trees of Debian packages; hostile needs none.
+// The web is that of realweb (see ../run): documentation trees of Debian packages; hostile and fair need none.
 // With -root they need not be installed:
 //
 //	apt-get download PACKAGE... && for p in *.deb; do dpkg -x $p ROOT; done
@@ -52,8 +54,9 @@ type comparison struct {
 
 	sitePages int // of each site of polite
 
-	limit time.Duration // of each crawl of hostile
+	limit time.Duration // of each crawl of hostile and fair
 	peak  int           // MiB: resident memory of hostile
+	least float64       // share of the pace alone, in fair
 }
 
 func main() {
@@ -73,17 +76,18 @@ func main() {
 	flag.IntVar(&c.budget, "budget", 128, "memory: `MiB` for the frontier")
 	flag.IntVar(&c.most, "most", 300, "memory: `MiB` of anonymous memory at most")
 	flag.IntVar(&c.sitePages, "site-pages", 150, "polite: pages of each site at most")
-	flag.DurationVar(&c.limit, "limit", 30*time.Second, "hostile: how long each crawl lasts")
+	flag.DurationVar(&c.limit, "limit", 30*time.Second, "hostile, fair: how long each crawl lasts")
+	flag.Float64Var(&c.least, "least", 0.9, "fair: `share` of their pace alone that honest hosts must have")
 	flag.IntVar(&c.peak, "peak", 512, "hostile: `MiB` of resident memory at most")
 	flag.Parse()
-	modes := map[string]func(context.Context) error{"sets": c.sets, "speed": c.speed, "memory": c.memory, "polite": c.polite, "hostile": c.hostile}
+	modes := map[string]func(context.Context) error{"sets": c.sets, "speed": c.speed, "memory": c.memory, "polite": c.polite, "hostile": c.hostile, "fair": c.fair}
 	for _, m := range flag.Args() {
 		if modes[m] == nil {
-			log.Fatalf("no mode %q; want sets, speed, memory, polite, hostile", m)
+			log.Fatalf("no mode %q; want sets, speed, memory, polite, hostile, fair", m)
 		}
 	}
 	if flag.NArg() == 0 {
-		log.Fatal("no mode; want sets, speed, memory, polite, hostile")
+		log.Fatal("no mode; want sets, speed, memory, polite, hostile, fair")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -137,7 +141,7 @@ func (c *comparison) run(ctx context.Context, only string, modes map[string]func
 
 // realWeb reports whether a mode was asked for that crawls the real web.
 func realWeb() bool {
-	return slices.ContainsFunc(flag.Args(), func(m string) bool { return m != "hostile" })
+	return slices.ContainsFunc(flag.Args(), func(m string) bool { return m != "hostile" && m != "fair" })
 }
 
 // program is a program to build.

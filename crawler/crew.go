@@ -1,0 +1,236 @@
+// This file lets a crawl go on while hosts keep it waiting.
+//
+// Options.Workers bounds the pages that are processed at once, and the contacts with hosts that
+// answer promptly. A contact that waits costs little: another worker takes the place of one that
+// waits for a host that has given no page yet, or gave the last one slowly, from the start, and of
+// any other after a second. So what one host does takes no worker from the others. What waits is
+// bounded, too: contacts by their number, and bodies that are no longer small like those of workers.
+// Beyond that, such hosts wait for their turn; a quarter of the places is left for hosts that become
+// slow.
+
+package crawler
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+const (
+	promptly = time.Second     // a contact that takes longer needs no worker
+	slowly   = 5 * time.Second // a contact that takes longer begins without one the next time
+
+	placesEach = 24      // places for each worker
+	placesMost = 1 << 10 // and in all
+
+	turnMost  = time.Minute // a host waits for its turn at most, until it tries again
+	shortEach = time.Minute // between two warnings
+)
+
+// crew is what the workers of a Crawler share. Use newCrew.
+type crew struct {
+	log    *slog.Logger
+	places chan struct{} // one for each lease without a worker
+	large  chan struct{} // one for each of these that holds a large body
+	desks  chan struct{} // one for each page that is processed
+
+	mu   sync.Mutex
+	hold time.Duration // guarded by mu; about how long a place is held
+	turn time.Time     // guarded by mu; when the last host that waits for its turn has it
+	off  int           // guarded by mu; hosts put off since said
+	said time.Time     // guarded by mu; when a lack of places was logged
+}
+
+func newCrew(o *Options) *crew {
+	places := min(placesEach*o.Workers, max(placesMost, o.Workers), descriptors()/2)
+	return &crew{
+		log: o.Logger, hold: promptly,
+		places: make(chan struct{}, max(1, places)), large: make(chan struct{}, o.Workers), desks: make(chan struct{}, o.Workers),
+	}
+}
+
+// took records how long a contact without a worker took.
+func (c *crew) took(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hold += (d - c.hold) / 16
+}
+
+// wait returns how long a host without a place waits for its turn. Turns come as often as places
+// become free.
+func (c *crew) wait(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.turn.Before(now) {
+		c.turn = now
+	}
+	c.turn = c.turn.Add(max(1, c.hold/time.Duration(cap(c.places))))
+	if now.Add(turnMost).Before(c.turn) {
+		c.turn = now.Add(turnMost)
+	}
+	if c.off++; now.Sub(c.said) >= shortEach {
+		c.log.Warn("many hosts do not answer, or slowly: other hosts that have not answered yet wait for them; more Workers allow more contacts",
+			"contacts", len(c.places), "most", cap(c.places), "put_off", c.off)
+		c.said, c.off = now, 0
+	}
+	return c.turn.Sub(now)
+}
+
+// shift is one worker's part in what it shares with others.
+type shift struct {
+	start  func() // another worker
+	seated bool   // it has a desk
+
+	mu       sync.Mutex
+	relieved bool            // guarded by mu; another worker has its place, so the present lease is its last
+	large    bool            // guarded by mu; the body is no longer small
+	waits    bool            // guarded by mu; it waits for a host
+	held     []chan struct{} // guarded by mu; what it returns at the end of the lease
+}
+
+// relieveLocked has another worker take the place of this one. It returns false if one of the pools
+// that bound those without a worker is used up.
+func (r *run) relieveLocked(pools ...chan struct{}) bool {
+	s := r.shift
+	for i, p := range pools {
+		select {
+		case p <- struct{}{}:
+		default:
+			for _, p := range pools[:i] {
+				<-p
+			}
+			return false
+		}
+	}
+	s.held = append(s.held, pools...)
+	s.relieved = true
+	r.c.counters.busy.Add(-1)
+	s.start()
+	return true
+}
+
+// depart prepares a contact for a lease. If its site has given no page yet, or gave the last one
+// slowly, it needs no worker, but a place. It returns false if the contact must wait for a place:
+// a site that has answered does not wait for its first page.
+func (r *run) depart(l frontier.Lease) bool {
+	c, s := r.c.crew, r.shift
+	pace := r.c.gate.paceOf(siteOf(l.Entry.URL))
+	if pace == prompt {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := cap(c.places) / 4
+	if pace == young {
+		left = 0
+	}
+	return s.relieved || cap(c.places)-len(c.places) > left && r.relieveLocked(c.places) || pace == young
+}
+
+// await sends a request with send, and returns when its result may be processed.
+func (r *run) await(ctx context.Context, q fetch.Request, send func(context.Context, fetch.Request) (*fetch.Result, error)) (*fetch.Result, error) {
+	c, s := r.c.crew, r.shift
+	s.rise(c)
+	s.wait(true)
+	q.Large = func() {
+		s.mu.Lock()
+		s.large = true
+		relieved := s.relieved
+		s.mu.Unlock()
+		if !relieved {
+			return
+		}
+		select {
+		case c.large <- struct{}{}:
+			s.mu.Lock()
+			s.held = append(s.held, c.large)
+			s.mu.Unlock()
+		case <-ctx.Done():
+		}
+	}
+	began := time.Now()
+	t := time.AfterFunc(promptly, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case !s.waits || s.relieved:
+		case s.large:
+			r.relieveLocked(c.places, c.large)
+		default:
+			r.relieveLocked(c.places)
+		}
+	})
+	res, err := send(ctx, q)
+	t.Stop()
+	took := time.Since(began)
+	if s.wait(false) {
+		c.took(took)
+	}
+	if !isRobots(q.URL) {
+		pace := slow
+		if err == nil && took < slowly {
+			pace = prompt
+		}
+		r.c.gate.gave(siteOf(q.URL), pace)
+	}
+	if !s.sit(r.fetches, c) {
+		err = r.fetches.Err()
+	}
+	return res, err
+}
+
+// wait notes that a fetch begins, or ends, and reports whether another worker has the place.
+func (s *shift) wait(begins bool) (relieved bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waits, s.large = begins, false
+	return s.relieved
+}
+
+// sit waits for a desk, and returns false if ctx ends first.
+func (s *shift) sit(ctx context.Context, c *crew) bool {
+	if !s.seated {
+		select {
+		case c.desks <- struct{}{}:
+			s.seated = true
+		case <-ctx.Done():
+		}
+	}
+	return s.seated
+}
+
+// rise leaves the desk to others.
+func (s *shift) rise(c *crew) {
+	if s.seated {
+		<-c.desks
+		s.seated = false
+	}
+}
+
+// waitsForMemory lets others work while the page waits for memory for its links. What has such
+// memory may wait for a desk, so nothing at a desk waits for memory.
+func (r *run) waitsForMemory() {
+	s := r.shift
+	s.mu.Lock()
+	if !s.relieved {
+		r.relieveLocked(r.c.crew.large) // or it waits as a worker
+	}
+	s.mu.Unlock()
+	s.rise(r.c.crew)
+}
+
+// end ends a lease. It reports whether another worker has the place.
+func (s *shift) end(c *crew) (relieved bool) {
+	s.rise(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.held {
+		<-p
+	}
+	s.held = nil
+	return s.relieved
+}
