@@ -10,6 +10,7 @@ import (
 	"container/heap"
 	"math"
 
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
@@ -96,6 +97,11 @@ func (w *dueWalk) Pop() any {
 // that none starves. With the selector Strict, which lets low priorities starve, it never
 // does.
 //
+// Names of one domain cost nothing, and one name with many pages would have to wait for all
+// of them: so each that already waits with the same urgency puts the next one of its domain
+// back by agePerLevel slots. Beside a single name, many names of a domain get one slot in
+// agePerLevel; the others are theirs when no one else is due.
+//
 // A host that got a slot waits in the ready lists for the selector to choose it.
 // Until then it gives the slot up to a host that comes before it.
 
@@ -129,12 +135,12 @@ const (
 )
 
 // rank orders due hosts: by how many slots the group had given when they became
-// due and by urgency, then by due in milliseconds.
-func (t *tables) rank(given int64, urgency uint32, due int64) int64 {
+// due, by urgency and by how many others of the domain wait, then by due in milliseconds.
+func (t *tables) rank(given int64, urgency uint32, others int32, due int64) int64 {
 	if t.cfg.strict {
-		given = 0
+		given, others = 0, 0
 	}
-	age := min(given+int64(calledUrgency-urgency)*agePerLevel, mostAge)
+	age := min(given+(int64(calledUrgency-urgency)+int64(others))*agePerLevel, mostAge)
 	return age<<dueBits | min(max(due, 0)/1e6, 1<<dueBits-1)
 }
 
@@ -161,8 +167,32 @@ func (t *tables) setBack(g *group) {
 // ranked is a due host's place among those of its group.
 func (t *tables) ranked(id uint32, g *group) timeheap.Item {
 	h := t.hosts.At(id)
-	u := t.urgency(h)
-	return timeheap.Item{At: t.rank(g.given, u, h.due), ID: id, Aux: u}
+	u, others := t.urgency(h), int32(0)
+	if g.waits > 0 {
+		others = t.crowds[t.crowdOf(h, u)]
+	}
+	return timeheap.Item{At: t.rank(g.given, u, others, h.due), ID: id, Aux: u}
+}
+
+// crowd identifies the hosts of a domain that wait for a slot of a group with one urgency.
+type crowd struct {
+	domain         uint64 // its hash
+	group, urgency uint32
+}
+
+const crowdBytes = 64 // about what an entry of groupTable.crowds takes
+
+func (t *tables) crowdOf(h *host, urgency uint32) crowd {
+	return crowd{t.hash(hostkey.Domain(t.name(h))), h.group, urgency}
+}
+
+// crowded counts a host that waits, or no longer does.
+func (t *groupTable) crowded(c crowd, by int32) {
+	if n := t.crowds[c] + by; n != 0 {
+		t.crowds[c] = n
+	} else {
+		delete(t.crowds, c)
+	}
 }
 
 // queueUp lets a due host, which is in no structure, wait for a slot of its group.
@@ -182,13 +212,16 @@ func (t *tables) await(g *group, it timeheap.Item) {
 	t.put(h, queued)
 	h.pos = int32(t.grouped.Push(&g.due, it))
 	g.waits++
+	t.crowded(t.crowdOf(h, it.Aux), 1)
 }
 
 // unawait takes a host out of those that wait for a slot.
 func (t *tables) unawait(g *group, h *host) timeheap.Item {
 	t.put(h, nowhere)
 	g.waits--
-	return t.grouped.Remove(&g.due, uint32(h.pos))
+	it := t.grouped.Remove(&g.due, uint32(h.pos))
+	t.crowded(t.crowdOf(h, it.Aux), -1)
+	return it
 }
 
 // promote moves up a host that waits for a slot of its group and got a more urgent URL.
@@ -201,6 +234,8 @@ func (s *scheduler) promote(id uint32, now int64) {
 		return
 	}
 	it.At = earlier(it.At, int64(u-it.Aux)*agePerLevel)
+	s.crowded(s.crowdOf(h, it.Aux), -1)
+	s.crowded(s.crowdOf(h, u), 1)
 	it.Aux = u
 	s.grouped.Fix(&g.due, uint32(h.pos), it)
 	s.preempt(g, it, now)

@@ -85,6 +85,22 @@ func TestStrictStarvesInAGroupToo(t *testing.T) {
 	}
 }
 
+// A domain with many names at an address leaves the others their pace, and starves of it as little.
+func TestManyNamesOfADomainCountLittle(t *testing.T) {
+	c, _ := groupedCore(t, selector.BiasedRandom(1))
+	for i := range 300 {
+		addGrouped(c, fmt.Sprintf("n%d.crowd.example", i), 3)
+	}
+	c.advance(0)
+	single := addGrouped(c, "www.single.example", 3)
+	served := map[uint32]int{}
+	for now := range int64(3200) {
+		served[serve(t, c, now*1e9)]++
+	}
+	require.InDelta(t, 3200*(agePerLevel-1)/agePerLevel, served[single], 3200/agePerLevel)
+	require.Less(t, served[single], 3200-20, "the others have slots, too")
+}
+
 // groupOrder is who gets the slots of a group in which each host has one URL, and is
 // due at once when it was served, from a moment and a number of slots on.
 func groupOrder(t *testing.T, selector Selector, from, given int64, priorities ...uint8) []uint32 {

@@ -114,6 +114,7 @@ type groupTable struct {
 	lonely        []uint32                        // groups without members; some have got one
 	distances     map[uint32][]int64              // of groups of which several slots keep a distance: see slots.until
 	distanceBytes int64                           // what it takes
+	crowds        map[crowd]int32                 // how many hosts wait for a slot of each
 	groupSettings func(name string) GroupSettings // nil: none are set
 }
 
@@ -162,7 +163,7 @@ type schedulerConfig struct {
 
 func newScheduler(cfg schedulerConfig) *scheduler {
 	c := &scheduler{controls: &controls{}, tell: func(Event) {}, clock: clock.New(nil)}
-	c.cfg, c.distances, c.laned, c.troubles = cfg, map[uint32][]int64{}, map[uint32]uint32{}, map[uint32]trouble.State{}
+	c.cfg, c.distances, c.crowds, c.laned, c.troubles = cfg, map[uint32][]int64{}, map[crowd]int32{}, map[uint32]uint32{}, map[uint32]trouble.State{}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.fifo = fifo.New(&c.records, &c.blocks)
 	c.leases.InHeap, c.hostLanes.InHeap, c.bundles.InHeap = true, true, true

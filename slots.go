@@ -332,7 +332,16 @@ func (k *checker) grouped(id uint32) {
 	}
 	n := heap(g.hosts, pacing, func(h *host, it timeheap.Item) bool { return it.At == h.due })
 	n += heap(g.offered, ready, func(h *host, _ timeheap.Item) bool { return h.hasSlot })
-	waits := heap(g.due, queued, func(h *host, it timeheap.Item) bool { return it.Aux >= c.urgency(h) })
+	crowds := map[crowd]int32{}
+	waits := heap(g.due, queued, func(h *host, it timeheap.Item) bool {
+		crowds[c.crowdOf(h, it.Aux)]++
+		return it.Aux >= c.urgency(h)
+	})
+	for x, n := range crowds {
+		if c.crowds[x] != n {
+			k.bad("F3: %d hosts of a domain wait for a slot of group %d, counted %d", n, id, c.crowds[x])
+		}
+	}
 	if waits != g.waits {
 		k.bad("F3: %d hosts of group %d wait for a slot, counted %d", waits, id, g.waits)
 	}

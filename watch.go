@@ -165,7 +165,7 @@ func (s *shard) fixedLocked() int64 {
 func (s *scheduler) memory() int64 {
 	return s.records.Size() + s.names.Size() + s.hosts.Size() + s.queues.Size() + s.leases.Size() +
 		s.hostLanes.Size() + int64(len(s.laned))*lanesBytes +
-		s.groups.Size() + s.groupIndex.Size() + s.grouped.Size() + int64(cap(s.lonely))*4 + s.distanceBytes +
+		s.groups.Size() + s.groupIndex.Size() + s.grouped.Size() + int64(cap(s.lonely))*4 + s.distanceBytes + int64(len(s.crowds))*crowdBytes +
 		s.waits.Size() + s.index.Size() + s.order.Size() +
 		s.sizes.Size() + s.withheld.set.Size() + s.limits.Size() + s.controls.size() + s.blocks.Size() +
 		s.pace.Size() + s.parks.Size() + s.idle.Size() + s.expiry.Size() + s.scheduled.Size() + int64(len(s.kept))*16 + s.counts.Size() +

@@ -69,6 +69,24 @@ func AppendReversed(dst, name []byte) []byte {
 	}
 }
 
+// Domain returns the registrable domain of a key, as far as it can be seen without a list of public
+// suffixes: the last two labels, or three if the last but one is short and below a country, as in
+// co.uk. An address is a domain by itself.
+func Domain(name []byte) []byte {
+	if MayBeAddress(name) {
+		return name
+	}
+	tld := bytes.LastIndexByte(name, '.')
+	if tld < 0 {
+		return name
+	}
+	dot := bytes.LastIndexByte(name[:tld], '.')
+	if tld-dot <= len(".com") && len(name)-tld == len(".uk") && dot >= 0 {
+		dot = bytes.LastIndexByte(name[:dot], '.')
+	}
+	return name[dot+1:]
+}
+
 // MayBeAddress reports whether a key may be an IP address. Without parsing, it returns false for
 // most names, and never for an address.
 func MayBeAddress(name []byte) bool {

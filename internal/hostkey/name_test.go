@@ -8,6 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
+func TestDomain(t *testing.T) {
+	for name, want := range map[string]string{
+		"example": "example", "example.org": "example.org", "a.b.example.org": "example.org", "www.example.co.uk": "example.co.uk",
+		"example.co.uk": "example.co.uk", "co.uk": "co.uk", "www.ab.com": "ab.com", "a.shop.de": "shop.de", "192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::1",
+	} {
+		assert.Equal(t, want, string(Domain([]byte(name))), name)
+	}
+}
+
 func TestReversed(t *testing.T) {
 	for name, want := range map[string]string{
 		"www.example.org": "org.example.www", "localhost": "localhost", "": "", "a..b": "b..a", ".": ".",
