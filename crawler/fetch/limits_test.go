@@ -145,6 +145,26 @@ func TestLeastRate(t *testing.T) {
 	}
 }
 
+// The longer a body takes, the faster it must come.
+func TestLeastRateGrows(t *testing.T) {
+	o := Options{}.withDefaults()
+	var least []int64
+	for passed := range 5 {
+		least = append(least, o.least(passed))
+	}
+	assert.Equal(t, []int64{1280, 5120, 20480, 20480, 20480}, least, "bytes in 20 s")
+	addr := web(t, func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			_, _ = w.Write(make([]byte, 1<<10))
+			w.(http.Flusher).Flush()
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	f := newFetcher(t, Options{MinRate: 32 << 10, RateWindow: 500 * time.Millisecond}) // at most 100 KiB a second come
+	_, err := get(t, f, "http://"+addr+"/")
+	assert.ErrorContains(t, err, "least rate")
+}
+
 func TestHeaderFields(t *testing.T) {
 	addr := web(t, func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 100 {
