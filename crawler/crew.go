@@ -74,7 +74,7 @@ func (c *crew) wait(now time.Time) time.Duration {
 	}
 	if c.off++; now.Sub(c.said) >= shortEach {
 		c.log.Warn("many hosts do not answer, or slowly: other hosts that have not answered yet wait for them; more Workers allow more contacts",
-			"contacts", len(c.places), "most", cap(c.places), "put_off", c.off)
+			"waiting", len(c.places), "most", cap(c.places), "hosts", c.off)
 		c.said, c.off = now, 0
 	}
 	return c.turn.Sub(now)
