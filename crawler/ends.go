@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/crawllog"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // evidence is what a worker knows of the end of its lease.
@@ -99,7 +100,8 @@ func (r *run) endOf(l frontier.Lease, o frontier.Outcome) (x crawllog.Record, ok
 func (e *evidence) describe(x *crawllog.Record) {
 	if res := e.res; res != nil {
 		x.Status, x.Bytes, x.Began, x.Seconds = res.Status, res.Bytes, res.Started.UTC(), res.Duration().Seconds()
-		x.Type = mediaType(res.Header)
+		x.Type = media.Of(res.Header).Essence
+		x.Type = x.Type[:min(len(x.Type), 100)]
 		switch {
 		case res.Broken != "":
 			x.Reason = "its end is missing: " + res.Broken
@@ -183,13 +185,6 @@ func digestOf(res *fetch.Result) string {
 		return ""
 	}
 	return "sha1:" + base32.StdEncoding.EncodeToString(h.Sum(nil))
-}
-
-// mediaType is what an answer says to be, without parameters.
-func mediaType(h http.Header) string {
-	t, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-	t = strings.ToLower(strings.TrimSpace(t))
-	return t[:min(len(t), 100)]
 }
 
 // shortened bounds what a server may have a share in.

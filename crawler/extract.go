@@ -4,12 +4,11 @@ package crawler
 
 import (
 	"io"
-	"mime"
-	"net/http"
 
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/robots"
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // Extractor reads the links of a page.
@@ -51,14 +50,14 @@ func (h HTML) withDefaults(o *Options) HTML {
 // have only these.
 func (h HTML) Extract(p *Page) (*link.Page, error) {
 	head := link.ExtractHeader(p.Header, p.URL, h.Options)
-	read := h.reader(p)
+	read, t := h.reader(p)
 	if read == nil {
 		if len(head.Links) == 0 && head.Dropped == 0 {
 			return nil, nil
 		}
 		return head, nil
 	}
-	doc, err := read(p.Body.Reader(), p.Header.Get("Content-Type"), p.URL, h.Options)
+	doc, err := read(p.Body.Reader(), t.String(), p.URL, h.Options)
 	doc.Robots = doc.Robots.Merge(head.Robots)
 	doc.Skipped += head.Skipped
 	doc.Dropped += head.Dropped
@@ -68,32 +67,15 @@ func (h HTML) Extract(p *Page) (*link.Page, error) {
 	return doc, err
 }
 
-// reader returns what reads the links in the body of an answer; nil if it has none.
-func (h HTML) reader(p *Page) func(r io.Reader, contentType, url string, o link.Options) (*link.Page, error) {
-	contentType := p.Header.Get("Content-Type")
+// reader returns what reads the links in the body of an answer, nil if it has none, and its type.
+func (h HTML) reader(p *Page) (read func(r io.Reader, contentType, url string, o link.Options) (*link.Page, error), t media.Type) {
+	t = media.Sniff(p.Header, p.Body.Head(media.SniffSize))
 	switch {
 	case fetch.Coded(p.Header, p.Body.Head(512)) != "":
-	case isHTML(contentType, p.Body.Head(512)):
-		return link.Extract
-	case isCSS(contentType) && h.Kinds&(link.Stylesheet|link.Style) != 0:
-		return link.ExtractCSS
+	case t.HTML():
+		read = link.Extract
+	case t.Essence == "text/css" && h.Kinds&(link.Stylesheet|link.Style) != 0:
+		read = link.ExtractCSS
 	}
-	return nil
-}
-
-// isHTML decides by the header, and by the body only if the header has no type.
-func isHTML(contentType string, head []byte) bool {
-	if contentType == "" {
-		contentType = http.DetectContentType(head)
-	}
-	t, _, err := mime.ParseMediaType(contentType)
-	if err != nil && t == "" {
-		t, _, _ = mime.ParseMediaType(http.DetectContentType(head))
-	}
-	return t == "text/html" || t == "application/xhtml+xml"
-}
-
-func isCSS(contentType string) bool {
-	t, _, _ := mime.ParseMediaType(contentType)
-	return t == "text/css"
+	return read, t
 }

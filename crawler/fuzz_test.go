@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 func FuzzHeaders(f *testing.F) {
@@ -18,8 +19,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("text/html; a=b; a=c", `"`, "unavailable_after: 25 Jun 2010 15:00:00 PST", ",", []byte{metaVersion, 0xff})
 	f.Add(";;", "W/", ":", "br", []byte("mine"))
 	f.Fuzz(func(t *testing.T, contentType, tag, robots, encoding string, raw []byte) {
-		isHTML(contentType, raw)
-		isCSS(contentType)
+		media.Sniff(http.Header{"Content-Type": {contentType, robots}}, raw)
 		fetch.Coded(http.Header{"Content-Encoding": {encoding}}, raw)
 		link.RobotsTag([]string{robots}, "mybot")
 		m, own := metaOf(frontier.Entry{Meta: raw})

@@ -113,7 +113,8 @@ func (c *Crawler) mayNeed(p *Page) int64 {
 		}
 	}
 	text, base := int64(0), int64(len(p.URL))
-	if h, ok := c.opts.Extractor.(HTML); !ok || h.reader(p) != nil {
+	h, ok := c.opts.Extractor.(HTML)
+	if read, _ := h.reader(p); !ok || read != nil {
 		chars := mayBeLinks
 		if ok && h.Kinds&^link.Pages == 0 {
 			chars = attributes

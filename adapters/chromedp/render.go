@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/spool"
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // Renderer is a Fetcher of package crawler that runs the scripts of pages. It is safe for concurrent
@@ -92,8 +92,7 @@ func renderable(res *fetch.Result) bool {
 	if res.Status < 200 || res.Status > 299 || res.Body.Size() == 0 {
 		return false
 	}
-	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return kind == "text/html" || kind == "application/xhtml+xml"
+	return media.Sniff(res.Header, res.Body.Head(media.SniffSize)).HTML() && fetch.Coded(res.Header, res.Body.Head(512)) == ""
 }
 
 // readMost is how long the rendered page may take to be read.

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/internal/media"
 	"github.com/seed-7440039f/frontier/polite"
 )
 
@@ -50,7 +51,7 @@ func (r *Renderer) Visit(ctx context.Context, l frontier.Lease) (*link.Page, fro
 	if !renderable(res) {
 		return nil, o, nil
 	}
-	p, err := link.Extract(res.Body.Reader(), res.Header.Get("Content-Type"), res.URL, link.Options{})
+	p, err := link.Extract(res.Body.Reader(), media.Of(res.Header).String(), res.URL, link.Options{})
 	if err != nil {
 		o.Result = frontier.Failed
 		return nil, o, err

@@ -3,10 +3,11 @@
 package filter
 
 import (
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // Response judges an answer.
@@ -26,8 +27,8 @@ func (f ResponseFunc) RefuseResponse(status int, h http.Header) Reason { return 
 func ContentTypes(types ...string) Response {
 	exact := set(types, strings.TrimSpace)
 	return ResponseFunc(func(status int, h http.Header) Reason {
-		t, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-		if status/100 != 2 || err != nil && t == "" || t == "" {
+		t := media.Of(h).Essence
+		if status/100 != 2 || t == "" {
 			return Reason{}
 		}
 		top, _, _ := strings.Cut(t, "/")
@@ -47,7 +48,7 @@ func NoMedia(n int64) Response {
 		if status/100 != 2 || err != nil || size <= n {
 			return Reason{}
 		}
-		t, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+		t := media.Of(h).Essence
 		top, sub, _ := strings.Cut(t, "/")
 		known := sub == "octet-stream" || strings.HasPrefix(sub, "x-") || strings.HasPrefix(sub, "vnd.") || sub == "zip" || sub == "pdf"
 		if top == "video" || top == "audio" || top == "image" && sub != "svg+xml" || top == "application" && known && !strings.HasSuffix(sub, "gzip") && !strings.HasSuffix(sub, "xml") {

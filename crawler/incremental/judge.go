@@ -5,6 +5,7 @@ package incremental
 import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 const (
@@ -66,10 +67,7 @@ func (r *Revisits) digest(p *crawler.Page) (copied, int, bool) {
 		r.opts.Logger.Warn("a page cannot be read, and is not compared", "url", p.URL, "error", err)
 		return copied{}, 0, false
 	}
-	contentType := p.Header.Get("Content-Type")
-	if contentType == "" && p.Doc != nil {
-		contentType = "text/html"
-	}
+	contentType := media.Sniff(p.Header, p.Body.Head(media.SniffSize)).String()
 	d := r.hasher.Body(body, contentType)
 	return copyOf(&d, r.keyPrint, r.opts.MinChange > 0), d.Words, true
 }

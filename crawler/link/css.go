@@ -3,13 +3,13 @@
 package link
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"iter"
-	"mime"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // ExtractCSS reads a style sheet from r to its end and returns its references: imported sheets as
@@ -20,26 +20,13 @@ import (
 // beginning; the default is UTF-8 (CSS Syntax, section 3.2).
 func ExtractCSS(r io.Reader, contentType, sheetURL string, opts Options) (*Page, error) {
 	x := extractor{opts: opts.withDefaults(), anchor: -1}
-	br := bufio.NewReader(r)
-	text, enc, err := decode(br, sheetType(br, contentType))
-	x.page.Charset = enc.name
+	text, enc, err := media.Text(r, media.Type{Essence: "text/css", Charset: media.Parse(contentType).Charset})
+	x.page.Charset = enc.Name
 	if err == nil {
 		err = x.sheet(text)
 	}
-	x.resolve(sheetURL, enc)
+	x.resolve(sheetURL, textEncoding(enc))
 	return &x.page, err
-}
-
-// sheetType returns contentType, with the charset declared in the sheet if contentType has none.
-func sheetType(br *bufio.Reader, contentType string) string {
-	const sign = `@charset "`
-	head, _ := br.Peek(128)
-	name, declared := bytes.CutPrefix(head, []byte(sign))
-	end := bytes.IndexByte(name, '"')
-	if _, params, _ := mime.ParseMediaType(contentType); params["charset"] != "" || !declared || end < 0 {
-		return contentType
-	}
-	return mime.FormatMediaType("text/css", map[string]string{"charset": string(name[:end])})
 }
 
 // sheet reads a style sheet piece by piece: a piece ends at the end of a rule, if there is one

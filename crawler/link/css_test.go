@@ -64,7 +64,7 @@ func TestSheetCharset(t *testing.T) {
 	for _, tt := range []struct{ contentType, sheet, want string }{
 		{"text/css", `@charset "iso-8859-2";` + sheet, "iso-8859-2"},
 		{"text/css; charset=iso-8859-5", `@charset "iso-8859-2";` + sheet, "iso-8859-5"},
-		{"", `@charset "unclosed`, "windows-1252"}, // what is not UTF-8 then
+		{"", `@charset "unclosed`, "utf-8"}, // what is not UTF-8 then
 	} {
 		p, err := ExtractCSS(strings.NewReader(tt.sheet), tt.contentType, pageURL, Options{})
 		require.NoError(t, err)

@@ -12,10 +12,11 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // Extract reads an HTML document from r to its end and returns its links. contentType is the
-// Content-Type header; only its charset parameter is used. Relative links are resolved against
+// Content-Type header; it counts for the encoding only (see [Charset]). Relative links are resolved against
 // pageURL; if it cannot be crawled, only absolute links are returned.
 //
 // The Page is never nil: if reading fails, it holds what was found before, and the reader's error
@@ -23,15 +24,15 @@ import (
 func Extract(r io.Reader, contentType, pageURL string, opts Options) (*Page, error) {
 	x := extractor{opts: opts.withDefaults(), anchor: -1}
 	x.body.limit = x.opts.MaxPageText
-	text, enc, err := decode(r, contentType)
-	x.page.Charset = enc.name
+	text, enc, err := media.Text(r, media.Parse(contentType))
+	x.page.Charset = enc.Name
 	if err == nil {
 		err = x.run(text)
 	}
 	x.endAnchor()
 	x.page.Title = x.title.String()
 	x.page.Text, x.page.TextTruncated = x.body.String(), x.body.truncated()
-	x.resolve(pageURL, enc)
+	x.resolve(pageURL, textEncoding(enc))
 	return &x.page, err
 }
 

@@ -32,7 +32,7 @@ func ExtractHeader(h http.Header, pageURL string, opts Options) *Page {
 			x.add(Refresh, []byte(HeaderURL(string(target))), "", "")
 		}
 	}
-	x.resolve(pageURL, textEncoding{name: "utf-8"})
+	x.resolve(pageURL, textEncoding{Name: "utf-8"})
 	x.page.Robots = RobotsTag(h.Values("X-Robots-Tag"), x.opts.Agent)
 	return &x.page
 }

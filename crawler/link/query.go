@@ -13,7 +13,7 @@ import (
 // Characters that the encoding lacks are written as character references, as in
 // forms.
 func (e textEncoding) encodeQuery(ref string) string {
-	if e.query == nil {
+	if e.Query == nil {
 		return ref
 	}
 	end := len(ref)
@@ -54,8 +54,8 @@ func (q *queryWriter) add(c rune) {
 // encodes reports whether the encoding has c. For other characters, encoders of
 // golang.org/x/net/html write a character reference.
 func (q *queryWriter) encodes(c rune) bool {
-	q.enc.query.Reset()
-	s, err := q.enc.query.String(string(c))
+	q.enc.Query.Reset()
+	s, err := q.enc.Query.String(string(c))
 	return err == nil && !strings.HasPrefix(s, "&#")
 }
 
@@ -63,8 +63,8 @@ func (q *queryWriter) flush() {
 	if len(q.run) == 0 {
 		return
 	}
-	q.enc.query.Reset()
-	encoded, err := q.enc.query.String(string(q.run))
+	q.enc.Query.Reset()
+	encoded, err := q.enc.Query.String(string(q.run))
 	if err != nil {
 		encoded = string(q.run)
 	}
@@ -89,7 +89,7 @@ func inQuerySet(c byte) bool {
 // substitute returns the character that the Encoding Standard's encoder uses for c where
 // golang.org/x/text differs, and whether c can be encoded.
 func (e textEncoding) substitute(c rune) (rune, bool) {
-	switch e.name {
+	switch e.Name {
 	case "iso-2022-jp":
 		if c == 0x0e || c == 0x0f || c == 0x1b { // it would change the state
 			return utf8.RuneError, false

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/html/charset"
+
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // invisible elements hold no text of the page.
@@ -63,10 +64,7 @@ type blockReader struct {
 // read reads a page's text as far as possible; it reports no errors, so that damaged pages are
 // read, too.
 func read(body []byte, contentType string, limit int) content {
-	r, err := charset.NewReader(bytes.NewReader(body), contentType)
-	if err != nil {
-		r = bytes.NewReader(body)
-	}
+	r, _, _ := media.Text(bytes.NewReader(body), media.Parse(contentType)) // a body in memory has no errors
 	z := html.NewTokenizer(io.LimitReader(r, int64(limit)))
 	var b blockReader
 	for {

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/neardup"
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // SeenOptions say what happens with duplicates.
@@ -63,10 +64,7 @@ func ContentSeen(x *neardup.Index, o SeenOptions) Handler {
 }
 
 func digest(h *neardup.Hasher, p *crawler.Page, body []byte) neardup.Page {
-	contentType := p.Header.Get("Content-Type")
-	if contentType == "" && p.Doc != nil {
-		contentType = "text/html"
-	}
+	contentType := media.Sniff(p.Header, p.Body.Head(media.SniffSize)).String()
 	x := h.Body(body, contentType)
 	x.Links = places(p)
 	return x

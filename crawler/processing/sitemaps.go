@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/robots"
 	"github.com/seed-7440039f/frontier/crawler/sitemap"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // SitemapOptions say how sitemaps are used. The zero value works.
@@ -198,12 +199,12 @@ func (s *Sitemaps) Handle(ctx context.Context, p *crawler.Page) error {
 	}
 	at := p.Lease.Entry
 	hosts, called := s.vouched(at)
-	if !called && !sitemap.Recognize(p.Body.Head(4<<10), p.Header.Get("Content-Type")) {
+	if !called && !sitemap.Recognize(p.Body.Head(4<<10), media.Of(p.Header).String()) {
 		return nil
 	}
 	reader := func() *sitemap.Reader {
 		return sitemap.NewReader(p.Body.Reader(), sitemap.Options{
-			URL: p.URL, ContentType: p.Header.Get("Content-Type"), Locations: sitemap.OwnHost, Hosts: hosts, Normalizer: s.opts.Normalizer,
+			URL: p.URL, ContentType: media.Of(p.Header).String(), Locations: sitemap.OwnHost, Hosts: hosts, Normalizer: s.opts.Normalizer,
 			MaxBytes: s.opts.MaxBytes, Alternates: true,
 		})
 	}
@@ -286,7 +287,7 @@ func (s *Sitemaps) Handle(ctx context.Context, p *crawler.Page) error {
 
 // Larger is a crawler.Options.Larger that reads sitemaps up to MaxBytes.
 func (s *Sitemaps) Larger(e frontier.Entry, h http.Header, head []byte) int64 {
-	if _, named := s.vouched(e); named || sitemap.Recognize(head, h.Get("Content-Type")) {
+	if _, named := s.vouched(e); named || sitemap.Recognize(head, media.Of(h).String()) {
 		return s.opts.MaxBytes
 	}
 	return 0

@@ -15,17 +15,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"mime"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/internal/durablefs"
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 const (
@@ -299,12 +298,11 @@ func (s *Statistics) replay() error {
 
 // mediaType returns the declared media type of an answer, in lower case.
 func mediaType(p *crawler.Page) string {
-	raw := p.Header.Get("Content-Type")
-	if raw == "" {
+	t := media.Of(p.Header).Essence
+	switch {
+	case p.Header.Get("Content-Type") == "":
 		return "none"
-	}
-	t, _, err := mime.ParseMediaType(raw)
-	if t == "" || len(t) > 100 || err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || strings.Count(t, "/") != 1 {
+	case t == "" || len(t) > 100:
 		return "malformed"
 	}
 	return t

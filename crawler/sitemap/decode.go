@@ -7,13 +7,14 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"mime"
 
 	"github.com/klauspost/compress/gzip"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
+
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 const (
@@ -86,8 +87,7 @@ func decode(src io.Reader, contentType string) (io.Reader, error) {
 	case len(head) > 1 && head[0] != 0 && head[1] == 0:
 		enc = unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
 	default:
-		_, params, _ := mime.ParseMediaType(contentType)
-		label := params["charset"]
+		label := media.Parse(contentType).Charset
 		if e, _ := charset.Lookup(label); e == nil {
 			label = declared(head)
 		}

@@ -6,15 +6,17 @@ package warc
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/media"
 )
 
 // cleanLine keeps a value on its line.
@@ -167,8 +169,7 @@ func identify(h http.Header, body []byte) string {
 	if len(body) == 0 {
 		return ""
 	}
-	found, _, _ := mime.ParseMediaType(http.DetectContentType(body))
-	told, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	found, told := media.Parse(http.DetectContentType(body)).Essence, media.Of(h).Essence
 	if found == told || found == "application/octet-stream" || found == "text/plain" && told != "" {
 		return ""
 	}
@@ -308,7 +309,7 @@ func indexLine(r *Record, block []byte) *IndexLine {
 	}
 	l := &IndexLine{Key: SURT(r.TargetURI), Date: r.Date, URL: r.TargetURI, Digest: r.Header.Get("WARC-Payload-Digest")}
 	if r.Type == Resource {
-		l.MIME = mediaType(r.Header.Get("Content-Type"))
+		l.MIME = mediaType(media.Parse(r.Header.Get("Content-Type")))
 		if l.Digest == "" {
 			l.Digest = r.Header.Get("WARC-Block-Digest")
 		}
@@ -317,7 +318,7 @@ func indexLine(r *Record, block []byte) *IndexLine {
 	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(block)), &http.Request{Method: http.MethodHead})
 	if err == nil {
 		l.Status = fmt.Sprint(resp.StatusCode)
-		l.MIME = mediaType(resp.Header.Get("Content-Type"))
+		l.MIME = mediaType(media.Of(resp.Header))
 	}
 	if r.Type == Revisit {
 		l.MIME = "warc/revisit"
@@ -325,10 +326,4 @@ func indexLine(r *Record, block []byte) *IndexLine {
 	return l
 }
 
-func mediaType(header string) string {
-	t, _, _ := mime.ParseMediaType(header)
-	if t == "" {
-		return "unk"
-	}
-	return t
-}
+func mediaType(t media.Type) string { return cmp.Or(t.Essence, "unk") }
