@@ -363,7 +363,7 @@ func (f *Frontier) forgetDeletions(ds []*deletion) {
 
 // Steps of a sweep, and what they cost. A step takes some 20 ns, and 200 if its record is in no cache.
 const (
-	sweepSteps = 2048 // under one lock
+	sweepSteps = 1024 // under one lock
 	sweepHosts = 1024 // that are looked at under one lock when the sweep is over
 	sweptHost  = 1    // looking at a host
 )

@@ -248,11 +248,11 @@ func checkOutcome(o *Outcome) error {
 	if o.Uncontacted && o.Result != Denied && o.Result < Requeue {
 		return fmt.Errorf("%w: %v with Uncontacted; want denied or requeue", ErrOutcome, o.Result)
 	}
-	if err := unit.Check("RetryAfter", max(0, o.RetryAfter), unit.Measured); err != nil && !o.Uncontacted {
-		return fmt.Errorf("%w: %w", ErrOutcome, err)
+	if unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted {
+		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("RetryAfter", o.RetryAfter, unit.Measured))
 	}
-	if err := unit.Check("CrawlDelay", max(0, o.CrawlDelay), unit.Least); err != nil {
-		return fmt.Errorf("%w: %w", ErrOutcome, err)
+	if unit.Missing(o.CrawlDelay, unit.Least) {
+		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("CrawlDelay", o.CrawlDelay, unit.Least))
 	}
 	if len(o.Meta) > MaxMeta {
 		return fmt.Errorf("%w: Meta has %d bytes; want at most %d", ErrOutcome, len(o.Meta), MaxMeta)

@@ -359,14 +359,15 @@ func (f *Frontier) makeRoom() (freed bool) {
 
 // offer fills the room for popular marks with those that a checkpoint covered.
 func (s *shard) offer(ms []storage.Mark) {
+	popular := &s.known.Popular
 	for len(ms) > 0 {
-		n := min(len(ms), offerAtOnce)
 		s.mu.Lock()
-		for _, m := range ms[:n] {
-			s.known.Popular.Offer(m)
+		size := popular.Size()
+		for n := min(len(ms), offerAtOnce); n > 0 && popular.Size() == size; n-- { // until a part of them needs a larger table
+			popular.Offer(ms[0])
+			ms = ms[1:]
 		}
 		s.mu.Unlock()
-		ms = ms[n:]
 	}
 }
 

@@ -385,8 +385,8 @@ func (f *Frontier) Largest(n int) []HostInfo {
 }
 
 const (
-	orderHostsAtOnce = 128 // hosts that are put in order under one lock
-	sweepAtOnce      = 32  // hosts that a sweep visits under one lock
+	orderHostsAtOnce = 64 // hosts that are put in order under one lock
+	sweepAtOnce      = 32 // hosts that a sweep visits under one lock
 )
 
 // orderHosts makes the order of all hosts if there is none.
