@@ -42,6 +42,7 @@ func (w *fetchFlags) define(fs *flagSet, o *fetch.Options) {
 	fs.StringVar(&w.ports, "ports", "web", "which `ports` URLs may name: web, for all but those of mail, IRC and the like, which browsers refuse too; or any")
 	fs.Var(&w.servers, "dns", "name `servers` to ask, IP addresses with or without a port, comma-separated (default: the system's resolver)")
 	fs.BoolVar(&w.cookies, "cookies", false, "keep cookies, in memory")
+	fs.BoolVar(&o.OldTLS, "old-tls", false, "also speak TLS 1.0 and 1.1, and ciphers with RSA key exchange, CBC or 3DES, which old servers need; who records such a connection may be able to read it later")
 	fs.BoolVar(&o.NoHTTP2, "no-http2", false, "HTTP/1.1 only")
 	fs.BoolVar(&o.NoKeepAlive, "no-keep-alive", false, "a new connection for each request")
 	fs.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "how long a host's connection is kept idle for its next request")

@@ -23,7 +23,7 @@ var alone = map[string][]string{
 		deny-hosts deny-domains ext deny-ext schemes content-types max-length max-query max-params skip-nofollow no-trap-guards
 		delay delay-factor min-delay max-delay backoff-base backoff-max backoff-forgive probes quarantine-after quarantine-probe no-groups host-concurrency
 		max-crawl-delay max-retry-after retry-tries limit-pages limit-bytes limit-errors limit-waiting limit-depth
-		rule header cookie auth proxy-for user-agent contact proxy resolve timeout max-body allow-network deny-network ports dns cookies no-http2
+		rule header cookie auth proxy-for user-agent contact proxy resolve timeout max-body allow-network deny-network ports dns cookies old-tls no-http2
 		no-keep-alive min-rate max-ratio body-memory temp protocols warc seen stats sitemaps recrawl log log-max-bytes page metrics-listen`),
 	"serve": strings.Fields(`dir memory sync delay retry-tries backoff-base backoff-max backoff-forgive probes quarantine-after quarantine-probe lease-time max-lease http grpc tokens tls-cert tls-key client-ca insecure names max-buffered
 		max-connections grace log-format quiet v`),

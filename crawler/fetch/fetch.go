@@ -138,7 +138,7 @@ func New(o Options) (*Fetcher, error) {
 		DisableKeepAlives:      o.NoKeepAlive,
 		DisableCompression:     true,         // decoded in decode.go, within limits
 		TLSHandshakeTimeout:    o.TLSTimeout, // within a tunnel; otherwise see dialTLS
-		TLSClientConfig:        o.TLS,
+		TLSClientConfig:        o.tlsConfig(),
 		ResponseHeaderTimeout:  o.HeaderTimeout,
 		MaxResponseHeaderBytes: o.MaxHeader,
 		Protocols:              new(http.Protocols),
@@ -201,6 +201,9 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 	}
 	if err != nil {
 		class := classify(ctx, err)
+		if class == TLS && !f.opts.OldTLS && wantsOldTLS(err) {
+			err = oldTLSError{err}
+		}
 		res.broke(class)
 		return res, &Error{URL: r.URL, Class: class, Stale: stale, Err: err}
 	}

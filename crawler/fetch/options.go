@@ -97,6 +97,10 @@ type Options struct {
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// TLS configures https. Nil means the system's roots.
 	TLS *tls.Config
+	// OldTLS also speaks what only old servers need: TLS 1.0 and 1.1, and ciphers with RSA key
+	// exchange, CBC or 3DES, which crypto/tls leaves out by default. New servers choose something
+	// better. Who can record such a connection may be able to read it later.
+	OldTLS bool
 
 	routes *routes
 	sites  *siteIndex

@@ -3,9 +3,11 @@
 package fetch
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -28,12 +30,17 @@ func certificate(t *testing.T, name string, end time.Time) (tls.Certificate, *x5
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
+	return certificateOf(t, key, name, end)
+}
+
+func certificateOf(t *testing.T, key crypto.Signer, name string, end time.Time) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: end.Add(-2 * time.Hour), NotAfter: end, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	require.NoError(t, err)
 	parsed, err := x509.ParseCertificate(der)
 	require.NoError(t, err)
@@ -103,6 +110,38 @@ func TestFetchOverHTTP2(t *testing.T) {
 		res, err = get(t, f, "https://a.example/")
 		assert.NoError(t, err)
 		assert.False(t, res.Timing.Reused, "after a failure the connection is closed")
+	}
+}
+
+// Servers that know only RSA key exchange, old versions or CBC are read with OldTLS. Without it, the error says so.
+func TestOldTLS(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	cert, roots := certificateOf(t, key, "a.example", time.Now().Add(time.Hour))
+	for name, server := range map[string]*tls.Config{
+		"RSA key exchange": {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256}},
+		"RSA, CBC":         {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_256_CBC_SHA}},
+		"3DES":             {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA}},
+		"TLS 1.0":          {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10},
+		"TLS 1.1":          {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
+		"new":              {},
+	} {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "x") }))
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.Certificates = []tls.Certificate{cert}
+		s.TLS = server
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		for _, old := range []bool{false, true} {
+			f := newFetcher(t, Options{TLS: &tls.Config{RootCAs: roots}, OldTLS: old, Resolve: map[string]string{"*": s.Listener.Addr().String()}})
+			_, err := get(t, f, "https://a.example/")
+			if old || name == "new" {
+				assert.NoError(t, err, name)
+				continue
+			}
+			assert.Equal(t, TLS, ClassOf(err), "%s: %v", name, err)
+			assert.ErrorContains(t, err, "OldTLS (-old-tls) speaks it", name)
+		}
 	}
 }
 
