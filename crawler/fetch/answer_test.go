@@ -12,10 +12,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
 )
 
 // oddAnswers are answers with the body "hello" that browsers, or at least curl and wget, read. The
@@ -87,35 +89,83 @@ func TestOddAnswersAreRead(t *testing.T) {
 	}
 }
 
-func TestOddAnswersAreReadOverTLS(t *testing.T) {
+// secure serves connections over TLS. It returns the address, and options that trust it.
+func secure(t *testing.T, protocols []string, serve func(*tls.Conn)) (addr string, o Options) {
 	s := httptest.NewUnstartedServer(nil)
 	s.StartTLS()
 	defer s.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: s.TLS.Certificates, NextProtos: protocols})
 	require.NoError(t, err)
-	l := tls.NewListener(inner, &tls.Config{Certificates: s.TLS.Certificates})
-	defer l.Close()
-	go func() {
+	var wg sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	wg.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			go func() {
+			wg.Go(func() {
 				defer c.Close()
-				_, _ = http.ReadRequest(bufio.NewReader(c))
-				_, _ = io.WriteString(c, oddAnswers["line without a colon"])
-				untilClosed(c)
-			}()
+				if err := c.(*tls.Conn).Handshake(); err == nil {
+					serve(c.(*tls.Conn))
+				}
+			})
 		}
-	}()
-	f := newFetcher(t, Options{TLS: &tls.Config{RootCAs: roots}})
-	res, err := get(t, f, "https://"+l.Addr().String()+"/")
+	})
+	return l.Addr().String(), Options{TLS: &tls.Config{RootCAs: roots}}
+}
+
+// answerOnce reads a request, and answers as oddAnswers says.
+func answerOnce(t *testing.T, c net.Conn) {
+	_, err := http.ReadRequest(bufio.NewReader(c))
+	assert.NoError(t, err)
+	_, _ = io.WriteString(c, oddAnswers["line without a colon"])
+}
+
+func TestOddAnswersAreReadOverTLS(t *testing.T) {
+	addr, o := secure(t, nil, func(c *tls.Conn) { answerOnce(t, c) })
+	res, err := get(t, newFetcher(t, o), "https://"+addr+"/")
 	require.NoError(t, err)
 	assert.Equal(t, "hello", body(t, res))
 	assert.Equal(t, "HTTP/1.1", res.Proto)
+}
+
+// A call sends one request; the next one uses the older protocol.
+func TestFailedHTTP2IsFollowedByHTTP1(t *testing.T) {
+	for _, goAway := range []bool{false, true} {
+		addr, o := secure(t, []string{"h2", "http/1.1"}, func(c *tls.Conn) {
+			if c.ConnectionState().NegotiatedProtocol != "h2" {
+				answerOnce(t, c)
+				return
+			}
+			_, _ = io.ReadFull(c, make([]byte, len(http2.ClientPreface)))
+			f := http2.NewFramer(c, c)
+			_ = f.WriteSettings()
+			for {
+				switch x, err := f.ReadFrame(); h := x.(type) {
+				case *http2.HeadersFrame:
+					if goAway {
+						_ = f.WriteGoAway(h.StreamID, http2.ErrCodeHTTP11Required, nil)
+						return
+					}
+					_ = f.WriteRSTStream(h.StreamID, http2.ErrCodeProtocol)
+				default:
+					if err != nil {
+						return
+					}
+				}
+			}
+		})
+		f := newFetcher(t, o)
+		_, err := get(t, f, "https://"+addr+"/")
+		require.Error(t, err)
+		res, err := get(t, f, "https://"+addr+"/")
+		require.NoError(t, err)
+		assert.Equal(t, "HTTP/1.1", res.Proto)
+		assert.Equal(t, "hello", body(t, res))
+	}
 }
 
 // At the last byte of an answer the connection is known to be unfit, before anybody may use it again.

@@ -29,6 +29,7 @@ type conn struct {
 	http   *http.ClientConn
 	wire   *timedConn
 	answer *answerConn // nil: HTTP/2, or a tunnel through a proxy
+	http2  bool        // and no tunnel
 	timer  *time.Timer // of a kept connection
 }
 
@@ -52,6 +53,7 @@ type dialling struct {
 	secure  bool       // https
 	wire    *timedConn
 	answer  *answerConn
+	http2   bool // without a tunnel
 	res     *Result
 }
 
@@ -75,7 +77,7 @@ func (f *Fetcher) open(ctx context.Context, key connKey, d *dialling) (*conn, er
 	if key.at.IsValid() {
 		key.at = d.at
 	}
-	return &conn{key: key, http: h, wire: d.wire, answer: d.answer}, nil
+	return &conn{key: key, http: h, wire: d.wire, answer: d.answer, http2: d.http2}, nil
 }
 
 // dial is the transport's DialContext.
@@ -108,7 +110,7 @@ func (f *Fetcher) dialTLS(ctx context.Context, network, addr string) (net.Conn, 
 	if config.ServerName == "" {
 		config.ServerName, _, _ = net.SplitHostPort(addr)
 	}
-	if d.proxy != nil {
+	if d.proxy != nil || f.kept.avoidsHTTP2(addr) {
 		config.NextProtos = nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.opts.TLSTimeout)
@@ -118,7 +120,7 @@ func (f *Fetcher) dialTLS(ctx context.Context, network, addr string) (net.Conn, 
 		return nil, err
 	}
 	d.answer = nil
-	if c.ConnectionState().NegotiatedProtocol == "h2" {
+	if d.http2 = c.ConnectionState().NegotiatedProtocol == "h2"; d.http2 {
 		return c, nil
 	}
 	return f.answering(d, c), nil

@@ -20,7 +20,8 @@
 //   - Every phase has a time limit, and a body a minimum rate; the header, and the body as sent and
 //     as decoded, have size limits.
 //   - Answers that are not to the letter are read if browsers, or curl and wget, read them: heads with
-//     bad lines, framing given twice, chunks without CR. Their connections are not used again.
+//     bad lines, framing given twice, chunks without CR. Their connections are not used again. Where HTTP/2
+//     fails the next request uses HTTP/1.1.
 //   - Addresses of the crawler's own network are not contacted, whatever names, redirects or
 //     changing DNS answers lead to them ([Networks]).
 //   - The URL is sent as given, without decoding and encoding it again. User and password in a URL

@@ -243,6 +243,9 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *request, r Reques
 		if done {
 			res.Ended = time.Now() // the server has nothing more to send
 		}
+		if c.http2 && err != nil && (classify(ctx, err) == Protocol || strings.Contains(err.Error(), "HTTP_1_1_REQUIRED")) {
+			f.kept.avoidHTTP2(c.key.address)
+		}
 		if keep && done && err == nil {
 			f.kept.put(c, &f.opts)
 		} else {

@@ -17,9 +17,27 @@ type keeper struct {
 	idle   map[connKey][]*list.Element // guarded by mu; of *conn, last used last; no empty lists
 	order  list.List                   // guarded by mu; last used first
 	spoilt map[connKey]struct{}        // guarded by mu; servers that close kept connections when used
+	older  map[string]struct{}         // guarded by mu; hosts and ports where HTTP/2 failed
 }
 
 const spoiltAtMost = 1 << 12
+
+// avoidHTTP2 makes the next connections with a host and port speak HTTP/1.1.
+func (k *keeper) avoidHTTP2(address string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.older == nil || len(k.older) >= spoiltAtMost {
+		k.older = map[string]struct{}{}
+	}
+	k.older[address] = struct{}{}
+}
+
+func (k *keeper) avoidsHTTP2(address string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, avoids := k.older[address]
+	return avoids
+}
 
 // take returns the most recently used live connection for a key; nil if there is none.
 func (k *keeper) take(key connKey) *conn {
