@@ -112,6 +112,39 @@ func archiveTwice(t *testing.T, dir string, forget bool) (asked []string) {
 	return asked
 }
 
+// ending is a body that its crawl is cut in.
+type ending struct {
+	io.ReadSeeker
+	cut  func()
+	left int // reads until then
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	if e.left--; e.left == 0 {
+		e.cut()
+	}
+	return e.ReadSeeker.Read(p)
+}
+
+// A crawl that is cut waits for no long body to be packed, and its archive has no part of it.
+func TestACutCrawlPacksNoBody(t *testing.T) {
+	for _, reads := range []int{0, 1, 20, 330} { // digesting takes some 320, and so does packing
+		dir := t.TempDir()
+		w, err := warc.Open(dir, warc.Options{})
+		require.NoError(t, err)
+		ctx, cut := context.WithCancel(t.Context())
+		body := &ending{strings.NewReader(strings.Repeat("long ", 2<<20)), cut, reads}
+		if reads == 0 {
+			cut()
+		}
+		err = w.WriteExchange(warc.Exchange{URL: "http://a.example/", Status: 200, Header: http.Header{}, Payload: untilCut{body, ctx}})
+		assert.ErrorIs(t, err, context.Canceled, "%d reads", reads)
+		assert.Less(t, -body.left, 700, "the rest was read")
+		require.NoError(t, w.Close())
+		assert.Empty(t, records(t, dir))
+	}
+}
+
 func TestAnArchiveTellsWhatWasSaid(t *testing.T) {
 	dir := t.TempDir()
 	asked := archiveTwice(t, dir, false)
