@@ -4,9 +4,12 @@
 package urlnorm
 
 import (
+	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	whatwg "github.com/nlnwa/whatwg-url/url"
+	"golang.org/x/net/idna"
 )
 
 // MaxLength is the maximum length of a URL in bytes. Common servers accept no more, and a page
@@ -34,15 +37,41 @@ func unshieldHost(_ *whatwg.Url, host string) string {
 	return host
 }
 
+// names is the profile of the URL Standard ("domain to ASCII", beStrict false). The parser's own has
+// UseSTD3ASCIIRules, and so refuses underscores beside international labels.
+var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.VerifyDNSLength(false), idna.StrictDomainName(false),
+	idna.ValidateLabels(true), idna.CheckHyphens(false), idna.CheckJoiners(true), idna.Transitional(false))
+
+// toASCII returns the ASCII form of an international name; other hosts, and what is no name, unchanged.
+func toASCII(host string) string {
+	name := host
+	if strings.Contains(name, "%") {
+		name, _ = url.PathUnescape(name)
+	}
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) || !utf8.ValidString(name) {
+		return host
+	}
+	if ascii, err := names.ToASCII(name); err == nil && ascii != "" && !strings.ContainsFunc(ascii, forbidden) {
+		return ascii
+	}
+	return host
+}
+
+// forbidden reports whether a character is no part of a plain host name: it is forbidden in domains, or of aceMark.
+func forbidden(r rune) bool {
+	return r <= ' ' || r >= 0x7f || strings.ContainsRune("#%/:<>?@[\\]^{|}", r)
+}
+
 // shieldHost replaces the xn-- of labels in plain host names by aceMark.
-func shieldHost(_ *whatwg.Url, host string) string {
+func shieldHost(u *whatwg.Url, host string) string {
+	if u != nil && crawlable(u.Scheme()) { // hosts of other schemes may be opaque
+		host = toASCII(host)
+	}
 	if !strings.Contains(host, "--") {
 		return host
 	}
-	for i := range len(host) {
-		if c := host[i]; !isLDH(c) && c != '.' && c != '_' {
-			return host
-		}
+	if strings.ContainsFunc(host, forbidden) {
+		return host
 	}
 	labels := strings.Split(host, ".")
 	for i, l := range labels {
@@ -51,10 +80,6 @@ func shieldHost(_ *whatwg.Url, host string) string {
 		}
 	}
 	return strings.Join(labels, ".")
-}
-
-func isLDH(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-'
 }
 
 func crawlable(scheme string) bool {

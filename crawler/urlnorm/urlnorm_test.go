@@ -69,10 +69,21 @@ func TestErrors(t *testing.T) {
 func TestInvalidPunycodeIsKept(t *testing.T) {
 	n := New()
 	for in, want := range map[string]string{
-		"http://XN--pokxncvks.example/": "http://xn--pokxncvks.example/",
-		"http://www.xn--a.example/":     "http://www.xn--a.example/",
-		"http://xn--bcher-kva.example/": "http://xn--bcher-kva.example/",
-		"http://a_b.xn--/":              "http://a_b.xn--/",
+		"http://XN--pokxncvks.example/":     "http://xn--pokxncvks.example/",
+		"http://www.xn--a.example/":         "http://www.xn--a.example/",
+		"http://xn--bcher-kva.example/":     "http://xn--bcher-kva.example/",
+		"http://my_shop.b\u00fccher.test/":  "http://my_shop.xn--bcher-kva.test/", // UseSTD3ASCIIRules is false
+		"http://b\u00fc_cher.test/":         "http://xn--b_cher-3ya.test/",
+		"http://a$b!.B\u00dcCHER.test./":    "http://a$b!.xn--bcher-kva.test/",
+		"http://a_b%2Eb%C3%BCcher.test/":    "http://a_b.xn--bcher-kva.test/",
+		"http://a_b\u3002b\u00fccher.test/": "http://a_b.xn--bcher-kva.test/",
+		"http://\uff10\uff58\uff17f.1/":     "http://127.0.0.1/",
+		"http://0x7f.1/":                    "http://127.0.0.1/",
+		"http://2130706433/":                "http://127.0.0.1/",
+		"http://0177.0.0.0x1/":              "http://127.0.0.1/",
+		"http://127.0.0.1./":                "http://127.0.0.1/",
+		"http://[::FFFF:7f00:1]/":           "http://[::ffff:7f00:1]/",
+		"http://a_b.xn--/":                  "http://a_b.xn--/",
 	} {
 		got, err := n.Normalize(in)
 		assert.NoError(t, err, in)
