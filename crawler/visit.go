@@ -474,7 +474,7 @@ func (c *Crawler) count(p *Page) bool {
 		if visited(p.Lease) {
 			return true // it was counted against the limits when it was new
 		}
-		c.fetched(p.Lease.Entry)
+		c.fetched(p)
 		if c.opts.MaxPagesPerHost > 0 {
 			c.mu.Lock()
 			c.hostPages[p.Lease.Host]++

@@ -3,8 +3,10 @@
 package crawler
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"net/http"
 	"strings"
@@ -146,8 +148,51 @@ func (c *Crawler) admit(url string) func(status int, h http.Header) error {
 }
 
 // fetched reports a page to the filters that count pages.
-func (c *Crawler) fetched(e frontier.Entry) {
+func (c *Crawler) fetched(p *Page) {
 	if w, ok := c.rules.(filter.Watcher); ok {
-		w.Fetched(filter.Split(e.URL, e.Depth))
+		t := filter.Split(p.Lease.Entry.URL, p.Lease.Entry.Depth)
+		if p.Doc != nil {
+			t.Text = textOf(p.Body.Head(mostText), t)
+		}
+		w.Fetched(t)
 	}
+}
+
+const (
+	mostText  = 256 << 10 // bytes of a page whose text is compared
+	leastText = 200       // bytes of text; pages of pictures and of programs have less, and are not alike for that
+)
+
+// textOf stands for the text of a page in HTML, without tags, programs and blanks, and without the
+// page's own URL; zero if there is little text.
+func textOf(body []byte, t *filter.Target) uint64 {
+	_, own, _ := strings.Cut(t.URL, "://")
+	if i := strings.IndexAny(own, "/?"); i >= 0 && len(own) > i+1 {
+		own = own[i:]
+		for _, s := range []string{own, strings.ReplaceAll(own, "&", "&amp;")} {
+			body = bytes.ReplaceAll(body, []byte(s), nil)
+		}
+	}
+	h, n := fnv.New64a(), 0
+	for len(body) > 0 {
+		text, rest, found := bytes.Cut(body, []byte("<"))
+		for _, w := range bytes.Fields(text) {
+			n += len(w)
+			_, _ = h.Write(w)
+		}
+		if !found {
+			break
+		}
+		end := []byte(">")
+		for _, name := range []string{"script", "style"} {
+			if len(rest) > len(name) && bytes.EqualFold(rest[:len(name)], []byte(name)) {
+				end = []byte("</" + name + ">")
+			}
+		}
+		_, body, _ = bytes.Cut(rest, end)
+	}
+	if n < leastText {
+		return 0
+	}
+	return max(h.Sum64(), 1)
 }

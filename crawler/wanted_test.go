@@ -107,3 +107,32 @@ func TestResponsesThatAreNotWanted(t *testing.T) {
 	assert.Nil(t, film.Body)
 	assert.Equal(t, 1, s.asks["http://a.example/film"], "it is not tried again")
 }
+
+// A page that quotes its own URL in its links has the same text each time, and is left after some
+// hundred; pages that differ are not.
+func TestPageThatQuotesItsOwnURLEnds(t *testing.T) {
+	for name, own := range map[string]bool{"the same text": false, "a text for each": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				text := strings.Repeat("please log in ", 30)
+				for i := range 600 {
+					u := fmt.Sprintf("%slogin?back=%d", seed, i)
+					a := page(fmt.Sprintf("/login?back=%d", i+1))
+					a.body += "<script>here = 'x" + u + "'</script><p>you are at " + u[len(seed)-1:] + text
+					if own {
+						a.body += fmt.Sprint(i)
+					}
+					w.always(u, a)
+				}
+				p := crawl(t, w, frontier.Options{}, Options{}, seed+"login?back=0")
+				if own {
+					assert.EqualValues(t, 600, p.Pages)
+				} else {
+					assert.LessOrEqual(t, p.Pages, int64(200))
+					assert.Positive(t, p.FilteredBy["same-text"])
+				}
+			})
+		})
+	}
+}

@@ -28,10 +28,10 @@ func (w *filterFlags) define(fs *flagSet, o *crawler.Options) {
 	t := &o.Traps
 	fs.BoolVar(&t.Off, "no-trap-guards", false, "crawl calendars, facets, session ids, loops and the like without end")
 	fs.IntVar(&t.MaxSegments, "max-segments", 32, "most segments of a path")
-	fs.IntVar(&t.MaxRepeats, "max-repeats", 2, "how often a segment may occur in a path")
-	fs.IntVar(&t.MaxPerPattern, "max-per-pattern", 50_000, "pages of a host whose URLs differ in numbers and values only")
-	fs.IntVar(&t.MaxCalendar, "max-calendar", 1000, "pages of a host whose URLs end in a date")
-	fs.IntVar(&t.MaxFacets, "max-facets", 2000, "pages of a path with three parameters and more")
+	fs.IntVar(&t.MaxRepeats, "max-repeats", 2, "how often segments may come one after the other in a path, or two neighbours anywhere")
+	fs.IntVar(&t.MaxPerPattern, "max-per-pattern", 500_000, "pages of a host whose URLs differ in numbers and values only")
+	fs.IntVar(&t.MaxCalendar, "max-calendar", 2000, "pages of a host whose URLs end in a date")
+	fs.IntVar(&t.MaxFacets, "max-facets", 5000, "pages of a path with three parameters and more")
 	fs.IntVar(&t.MaxSessions, "max-sessions", 50, "pages of a path with an id like a session's")
 }
 

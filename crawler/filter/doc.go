@@ -7,7 +7,7 @@
 //		filter.NewTraps(filter.TrapOptions{}),
 //	)
 //	if r := f.Refuse(filter.Split("http://example.org/a/a/a/a", 3)); r.Refused() {
-//		log.Print(r) // repeating-segments: "a" occurs 3 times or more; at most 2
+//		log.Print(r) // repeating-segments: "a/b" occurs 3 times or more; at most 2
 //	}
 //
 // A [Match] is a predicate on URLs; [Allow] and [Deny] turn it into a [Filter]; [All], [Any],

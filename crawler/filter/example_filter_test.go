@@ -24,5 +24,5 @@ func Example() {
 	// crawled
 	// domains: not among those allowed
 	// pictures: among those denied
-	// repeating-segments: "a" occurs 3 times or more; at most 2
+	// repeating-segments: "a/b" occurs 3 times or more; at most 2
 }

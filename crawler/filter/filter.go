@@ -16,6 +16,9 @@ type Target struct {
 	// Scheme and Host are in lower case; Port is empty if the URL has none. Path begins with a
 	// slash; Query does not include the question mark.
 	Scheme, Host, Port, Path, Query string
+	// Text stands for the text of the page, for Watchers: pages with the same text have the same one.
+	// Zero if it is unknown, or short.
+	Text uint64
 }
 
 // Split parses a URL into a Target.

@@ -147,22 +147,40 @@ func MaxSegments(n int) Filter {
 	}, "segments of path")
 }
 
-// MaxRepeats refuses paths in which one segment occurs more than n times. Segments that are numbers
-// may occur more often: dates and page numbers are not loops.
+// MaxRepeats refuses paths that run in circles: segments, one or several in a row, come more than n
+// times one after the other, or two neighbours more than n times anywhere. Segments without a letter
+// do not count: dates, page numbers and placeholders (/-/) are no loops, and a project has the name
+// of its owner (/twisted/twisted/blob/trunk/src/twisted).
 func MaxRepeats(n int) Filter {
 	return Func(func(t *Target) Reason {
 		if strings.Count(t.Path, "/") <= n { // as most paths
 			return Reason{}
 		}
-		seen := map[string]int{}
-		for s := range t.segments() {
-			if strings.Trim(s, "0123456789") == "" {
+		var room [16]string
+		all := slices.AppendSeq(room[:0], t.segments())
+		pairs := map[[2]string]int{}
+		for i, s := range all {
+			if !hasLetter(s) {
 				continue
 			}
-			if seen[s]++; seen[s] > n {
-				return refuse("repeating-segments", "%.40q occurs %d times or more; at most %d", s, seen[s], n)
+			run := 1
+			for i+run < len(all) && all[i+run] == s {
+				run++
+			}
+			if run > n {
+				return refuse("repeating-segments", "%.40q occurs %d times or more in a row; at most %d", s, run, n)
+			}
+			if i > 0 && all[i-1] != s && hasLetter(all[i-1]) {
+				p := [2]string{all[i-1], s}
+				if pairs[p]++; pairs[p] > n {
+					return refuse("repeating-segments", "%.40q occurs %d times or more; at most %d", p[0]+"/"+p[1], pairs[p], n)
+				}
 			}
 		}
 		return Reason{}
 	})
+}
+
+func hasLetter(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= 0x80 })
 }

@@ -20,25 +20,29 @@ type TrapOptions struct {
 	Off bool
 	// MaxSegments is the maximum number of segments in a path. Zero means 32.
 	MaxSegments int
-	// MaxRepeats is how often a segment that is not a number may occur in a path. Zero means 2.
+	// MaxRepeats is how often segments may come one after the other in a path, or two neighbours
+	// anywhere: see the function MaxRepeats. Zero means 2.
 	MaxRepeats int
 	// MaxParams is the maximum number of parameters in a query, MaxSameParam of parameters with the
 	// same name. Zero means 16 and 4.
 	MaxParams, MaxSameParam int
 	// MaxFacets is the maximum number of fetched pages with at least three parameters per path.
-	// Zero means 2000.
+	// Zero means 5000.
 	MaxFacets int
 	// MaxCalendar is the maximum number of fetched pages per host whose path or query ends in a
 	// date, as those of calendars do and articles do not. Dates before 1900 and more than two years
-	// ahead are refused at once. Zero means 1000.
+	// ahead are refused at once. Zero means 2000.
 	MaxCalendar int
 	// MaxSessions is the maximum number of fetched pages per path with different values of a
-	// parameter that looks like a session's: by its name, or because its value looks random. Zero
-	// means 50.
+	// parameter that has a session's name. Zero means 50.
 	MaxSessions int
 	// MaxPerPattern is the maximum number of fetched pages per host whose URLs differ only in
-	// numbers, identifiers that look random, and the values of parameters. Zero means 50,000.
+	// numbers, identifiers that look random, and the values of parameters. Zero means 500,000.
 	MaxPerPattern int
+	// MaxSameText is the maximum number of fetched pages per host and pattern that had the text of
+	// another one (Target.Text), if they are more than half of its pages. Paths that have a segment
+	// twice are one pattern. Zero means 100.
+	MaxSameText int
 	// Now returns the time, to judge dates. Nil means time.Now.
 	Now func() time.Time
 }
@@ -48,8 +52,8 @@ func (o TrapOptions) withDefaults() TrapOptions {
 		p *int
 		n int
 	}{
-		{&o.MaxSegments, 32}, {&o.MaxRepeats, 2}, {&o.MaxParams, 16}, {&o.MaxSameParam, 4}, {&o.MaxFacets, 2000},
-		{&o.MaxCalendar, 1000}, {&o.MaxSessions, 50}, {&o.MaxPerPattern, 50_000},
+		{&o.MaxSegments, 32}, {&o.MaxRepeats, 2}, {&o.MaxParams, 16}, {&o.MaxSameParam, 4}, {&o.MaxFacets, 5000},
+		{&o.MaxCalendar, 2000}, {&o.MaxSessions, 50}, {&o.MaxPerPattern, 500_000}, {&o.MaxSameText, 100},
 	} {
 		if *x.p == 0 {
 			*x.p = x.n
@@ -107,7 +111,25 @@ func (g *Traps) Refuse(t *Target) Reason {
 			return refuse(c.rule, "%d pages %s were fetched of the host", n, c.what)
 		}
 	}
+	key := textKey(t, params)
+	same, read := g.tally.get(t.Host, g.sum(counted{rule: "same-text", key: key})), g.tally.get(t.Host, g.sum(counted{rule: "text", key: key}))
+	if same >= g.opts.MaxSameText && 2*same > read {
+		return refuse("same-text", "%d of %d pages with such URLs had the text of another one", same, read)
+	}
 	return Reason{}
+}
+
+// textKey is the class of URLs within which texts are compared.
+func textKey(t *Target, params []param) string {
+	seen := map[string]bool{}
+	for s := range t.segments() {
+		if hasLetter(s) && seen[s] {
+			return "again"
+		}
+		seen[s] = true
+	}
+	path, _ := withoutSession(t.Path)
+	return pattern(path, params)
 }
 
 // Fetched implements Watcher.
@@ -118,6 +140,16 @@ func (g *Traps) Fetched(t *Target) {
 	for _, c := range g.counts(t, t.params()) {
 		g.tally.add(t.Host, g.sum(c))
 	}
+	if t.Text == 0 {
+		return
+	}
+	key := textKey(t, t.params())
+	g.tally.add(t.Host, g.sum(counted{rule: "text", key: key}))
+	one := g.sum(counted{rule: "text", key: key + " " + strconv.FormatUint(t.Text, 36)})
+	if g.tally.get(t.Host, one) > 0 {
+		g.tally.add(t.Host, g.sum(counted{rule: "same-text", key: key}))
+	}
+	g.tally.add(t.Host, one)
 }
 
 func (g *Traps) sum(c counted) uint64 {
@@ -209,12 +241,9 @@ func withoutSession(path string) (string, bool) {
 var sessionNames = []string{"sid", "sessid", "session", "sessionid", "jsessionid", "phpsessid", "aspsessionid", "session_id", "cfid", "cftoken", "zenid", "oscsid", "s"}
 
 // isSession reports whether a parameter looks like a session's: it has one of the usual names and a
-// value that is not a small number, or a value that looks random.
+// value that is not a small number. A value that looks random may name a page (playlists, documents).
 func isSession(p param) bool {
-	if slices.Contains(sessionNames, strings.ToLower(p.name)) && len(p.value) >= 6 && strings.ContainsAny(p.value, "0123456789") {
-		return true
-	}
-	return isRandom(p.value)
+	return slices.Contains(sessionNames, strings.ToLower(p.name)) && len(p.value) >= 6 && strings.ContainsAny(p.value, "0123456789")
 }
 
 // isRandom reports whether s looks like an identifier made by a machine: 16 to 128
@@ -267,13 +296,22 @@ func endsInDate(t *Target, params []param) (year int, sure, ok bool) {
 		}
 		switch name := strings.ToLower(p.name); {
 		case strings.Contains(name, "year") || name == "y":
-			year, _ = strconv.Atoi(p.value)
+			if year, _ = strconv.Atoi(p.value); len(p.value) == 2 && year > 0 { // as people write it: 13, and 1999
+				year += 1900 + 100*yes(year < 70)
+			}
 		case strings.Contains(name, "month") || strings.Contains(name, "week") || name == "m":
 			month = true
 		}
 	}
 	ok = year > 0 && month
 	return year, ok, ok
+}
+
+func yes(x bool) int {
+	if x {
+		return 1
+	}
+	return 0
 }
 
 // yearOf reads a year that a calendar may show.

@@ -14,10 +14,13 @@ import (
 
 // walk fetches URLs as long as they are wanted, up to a maximum; it returns how many were, and the
 // rules that refused the others.
-func walk(g *Traps, n int, url func(i int) string) (fetched int, refused map[string]int) {
+func walk(g *Traps, n int, url func(i int) string, text ...func(i int) uint64) (fetched int, refused map[string]int) {
 	refused = map[string]int{}
 	for i := range n {
 		t := Split(url(i), 0)
+		for _, text := range text {
+			t.Text = text(i)
+		}
 		if r := g.Refuse(t); r.Refused() {
 			refused[r.Rule]++
 			continue
@@ -56,11 +59,14 @@ func TestTraps(t *testing.T) {
 			rand.Shuffle(len(p), func(i, j int) { p[i], p[j] = p[j], p[i] })
 			return "http://a/list?" + strings.Join(p, "&") + fmt.Sprint("&e=", i)
 		}, 100, "facets"},
-		"facets that pile up":      {TrapOptions{}, func(i int) string { return "http://a/list?x=1" + strings.Repeat("&c=1", i%100) }, 9999, "facets"},
-		"parameters without end":   {TrapOptions{}, func(i int) string { return "http://a/?" + strings.Repeat("p&", i%100) + fmt.Sprint("q", i) }, 9999, "facets"},
-		"session in the query":     {TrapOptions{}, func(int) string { return fmt.Sprintf("http://a/page/1?sid=%08x1", rand.Uint32()) }, 50, "session"},
-		"session in the path":      {TrapOptions{}, func(int) string { return fmt.Sprintf("http://a/page/1;jsessionid=%08X1", rand.Uint32()) }, 50, "session"},
-		"values that look random":  {TrapOptions{}, func(int) string { return fmt.Sprintf("http://a/x?tok=a1b%xc2d%x", rand.Uint64()|1<<63, rand.Uint64()) }, 50, "session"},
+		"facets that pile up":    {TrapOptions{}, func(i int) string { return "http://a/list?x=1" + strings.Repeat("&c=1", i%100) }, 9999, "facets"},
+		"parameters without end": {TrapOptions{}, func(i int) string { return "http://a/?" + strings.Repeat("p&", i%100) + fmt.Sprint("q", i) }, 9999, "facets"},
+		"session in the query":   {TrapOptions{}, func(int) string { return fmt.Sprintf("http://a/page/1?sid=%08x1", rand.Uint32()) }, 50, "session"},
+		"session in the path":    {TrapOptions{}, func(int) string { return fmt.Sprintf("http://a/page/1;jsessionid=%08X1", rand.Uint32()) }, 50, "session"},
+		"playlists":              {TrapOptions{}, func(int) string { return fmt.Sprintf("http://a/x?list=a1b%xc2d%x", rand.Uint64()|1<<63, rand.Uint64()) }, 3000, ""},
+		"neighbours far apart": {TrapOptions{}, func(i int) string {
+			return "http://a/" + strings.Repeat(fmt.Sprintf("www.b.example/intl/%d%c/", i, 'a'+i%26), i%9)
+		}, 1100, "repeating-segments"},
 		"numbers without end":      {TrapOptions{MaxPerPattern: 200}, func(i int) string { return fmt.Sprintf("http://a/item/%d?page=%d", i, i) }, 200, "pattern"},
 		"identifiers without end":  {TrapOptions{MaxPerPattern: 200}, func(int) string { return fmt.Sprintf("http://a/item/%x1a2b3c4d5e6f7a", rand.Uint64()) }, 200, "pattern"},
 		"switched off":             {TrapOptions{Off: true}, func(i int) string { return "http://a/" + strings.Repeat("x/", i%100) }, 3000, ""},
@@ -85,10 +91,46 @@ func TestTraps(t *testing.T) {
 	}
 }
 
+// A pattern whose pages have the text of others ends long before one whose pages differ.
+func TestTrapsByText(t *testing.T) {
+	names := []string{"products", "about", "contact", "news", "team"}
+	token := func(int) string { return fmt.Sprintf("http://a/x?tok=a1b%xc2d%x", rand.Uint64()|1<<63, rand.Uint64()) }
+	back := func(i int) string { return fmt.Sprintf("http://a/login?back=%%2Flogin%%3Fback%%3D%d", i) }
+	wander := func(i int) string {
+		u := "http://a"
+		for range 3 + i%9 {
+			u += "/" + names[rand.IntN(len(names))]
+		}
+		return u
+	}
+	leaf := func(i int) uint64 { return 1 + uint64(i%5) }
+	own := func(i int) uint64 { return 1 + uint64(i) }
+	for name, c := range map[string]struct {
+		url  func(i int) string
+		text func(i int) uint64
+		most int
+	}{
+		"an id in each link":               {token, leaf, 200},
+		"a page that quotes its own URL":   {back, leaf, 200},
+		"relative links between sections":  {wander, leaf, 500},
+		"ids of pages":                     {token, own, 3000},
+		"a third have nothing":             {back, func(i int) uint64 { return uint64(i%3) * own(i) }, 3000},
+		"a third say that there is nought": {back, func(i int) uint64 { return 1 + uint64(i%3)*own(i) }, 3000},
+	} {
+		fetched, refused := walk(NewTraps(TrapOptions{}), 3000, c.url, c.text)
+		assert.LessOrEqual(t, fetched, c.most, "%s: %v", name, refused)
+		if c.most == 3000 {
+			assert.Equal(t, c.most, fetched, "%s: %v", name, refused)
+		}
+	}
+}
+
 func TestWhatIsNoTrap(t *testing.T) {
 	g := NewTraps(TrapOptions{})
 	for _, u := range []string{
 		"http://a/docs/en/docs/", "http://a/1/1/1/1/1", "http://a/1234/5", "http://a/12345/1", "http://a/2030/10", "http://a/item/18991231",
+		"http://a/news/a-title/-/1648/19120482/-/ldeg16/-/index.html", "http://a/strip.aspx?m=05&d=17&y=13", "http://a/cal?y=99&m=1",
+		"http://a/twisted/twisted/blob/trunk/src/twisted/web/twisted.py", "http://a/fs71/f/2012/310/f/f/x.jpg",
 		"http://a/?a[]=1&a[]=2&a[]=3", "http://a/doc/python3/html/library/xml.etree.elementtree.html", "http://a/s?s=shoes", "http://a/?q=1900-13-45",
 		"http://a/api/java.base/java/util/concurrent/locks/ReentrantReadWriteLock.ReadLock.html",
 	} {
