@@ -224,7 +224,7 @@ func (d *Badger) settle(path string, c Config) (before noted, err error) {
 		return syncEarlier(path, c.flush) // from now on all counts as being on the medium
 	})
 	if err == nil && !free {
-		err = ErrInUse
+		err = inUse(path)
 	}
 	return before, err
 }

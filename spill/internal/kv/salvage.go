@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
@@ -36,7 +37,16 @@ type Salvage struct {
 }
 
 // ErrInUse is returned by OpenSalvage while a process uses the folder.
-var ErrInUse = errors.New("the folder is open, in another process or in this one")
+var ErrInUse = errors.New("the folder is open")
+
+// inUse is ErrInUse, and says in which process if badger's file tells that it is this one.
+func inUse(dir string) error {
+	where := "in another process or in this one"
+	if b, err := os.ReadFile(filepath.Join(dir, "LOCK")); err == nil && strings.TrimSpace(string(b)) == strconv.Itoa(os.Getpid()) {
+		where = "in this process: close it first"
+	}
+	return fmt.Errorf("%w, %s", ErrInUse, where)
+}
 
 // OpenSalvage reads a folder that no process uses.
 func OpenSalvage(dir string) (*Salvage, error) {
@@ -47,7 +57,7 @@ func OpenSalvage(dir string) (*Salvage, error) {
 	if free, err := alone(dir, s.load); err != nil {
 		return nil, err
 	} else if !free {
-		return nil, ErrInUse
+		return nil, inUse(dir)
 	}
 	return s, nil
 }

@@ -23,7 +23,7 @@ func share(dir string) (unlock func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	if err != nil {
-		return nil, errors.Join(ErrInUse, err)
+		return nil, errors.Join(inUse(dir), err)
 	}
 	return f.Close, nil
 }

@@ -53,7 +53,7 @@ func share(dir string) (unlock func() error, err error) {
 		return nil, err
 	}
 	if lock(d, unix.LOCK_SH) != nil {
-		return nil, errors.Join(ErrInUse, d.Close())
+		return nil, errors.Join(inUse(dir), d.Close())
 	}
 	return d.Close, nil
 }
