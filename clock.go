@@ -76,6 +76,9 @@ func newClock(c Clock) *clock.Clock {
 	return clock.New(c)
 }
 
+// Now is the time of day by Options.Clock, which what is stored and reported follows.
+func (f *Frontier) Now() time.Time { return f.wall(f.moment()) }
+
 // moment is the time since Open for callers without f.mu. It never decreases, and f.wall
 // converts it to the time that the clock shows.
 func (f *Frontier) moment() int64 {

@@ -54,6 +54,7 @@ type contacts struct {
 	size   int64              // guarded by mu; of the file
 	kept   int64              // guarded by mu; its size when it was last made shorter
 	log    *slog.Logger
+	now    func() time.Time // by the frontier's clock
 	broken error // guarded by mu; why the file cannot be used any more
 
 	sync    bool       // what is handed out waits for the medium
@@ -268,7 +269,7 @@ func (x *contacts) began(client string, leases ...frontier.Lease) error {
 		return nil
 	}
 	x.mu.Lock()
-	x.sweepLocked(time.Now())
+	x.sweepLocked(x.now())
 	var b []byte
 	with := ""
 	for i := range leases {
@@ -345,7 +346,7 @@ func (x *contacts) writeLocked(b []byte) (int64, error) {
 	if x.size += int64(len(b)); x.size < rewriteAt || x.size < 2*x.kept {
 		return x.writes, nil
 	}
-	if err := x.rewrite(time.Now()); err != nil { // what was to be written is
+	if err := x.rewrite(x.now()); err != nil { // what was to be written is
 		x.log.Error("serve: the file of contacts could not be made shorter", "error", err)
 	}
 	return x.writes, nil

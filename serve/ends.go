@@ -137,7 +137,7 @@ func (s *Service) complete(e *end, l *frontier.Lease) error {
 	if e.meta != nil && !l.ContactOnly() {
 		kept, err := OpenEnvelope(l.Entry.Meta)
 		if err != nil {
-			kept = Envelope{Created: time.Now()}
+			kept = Envelope{Created: s.f.Now()}
 		}
 		kept.Meta = e.meta
 		if o.Meta = kept.Append(nil); len(o.Meta) > frontier.MaxMeta {
@@ -217,7 +217,7 @@ func (s *Service) postDone(c *call) error {
 		return err
 	}
 	in := scanner{b: body}
-	e, err := s.end(&in, time.Now())
+	e, err := s.end(&in, s.f.Now())
 	if err == nil {
 		err = in.end()
 	}
@@ -295,7 +295,7 @@ func (x *endings) take(line []byte) error {
 		}
 	}
 	in := scanner{b: line}
-	e, err := x.c.s.end(&in, time.Now())
+	e, err := x.c.s.end(&in, x.c.s.f.Now())
 	if err == nil {
 		err = in.end()
 	}

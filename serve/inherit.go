@@ -65,8 +65,8 @@ func (s *Service) occupy(in *inherited, ready chan<- struct{}) {
 	defer close(ready)
 	var l frontier.Lease
 	err := context.DeadlineExceeded
-	for until := in.deadline(); errors.Is(err, context.DeadlineExceeded) && time.Now().Before(until); until = in.deadline() { // it may be extended
-		ctx, cancel := context.WithDeadline(s.closing, until)
+	for until := in.deadline(); errors.Is(err, context.DeadlineExceeded) && s.f.Now().Before(until); until = in.deadline() { // it may be extended
+		ctx, cancel := context.WithTimeout(s.closing, until.Sub(s.f.Now()))
 		l, err = s.f.Contact(ctx, in.host)
 		cancel()
 	}
@@ -82,7 +82,7 @@ func (s *Service) occupy(in *inherited, ready chan<- struct{}) {
 		err = s.f.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}) // the ends have moved the host's clock
 	} else {
 		in.lease = l
-		err = s.f.Extend(&in.lease, min(longestLease, max(time.Millisecond, time.Until(in.until))))
+		err = s.f.Extend(&in.lease, min(longestLease, max(time.Millisecond, in.until.Sub(s.f.Now()))))
 	}
 	if err != nil && !errors.Is(err, frontier.ErrNotLeased) && !errors.Is(err, frontier.ErrClosed) {
 		s.log.Error("serve: a host is left alone for longer", "host", in.host, "error", err)
@@ -158,7 +158,7 @@ func slows(k frontier.Failure) bool {
 
 // lateExtend keeps a host for longer whose client goes on, although the lease has ended.
 func (s *Service) lateExtend(id string, d time.Duration) {
-	until := time.Now().Add(d)
+	until := s.f.Now().Add(d)
 	in := s.contacts.extended(id, until)
 	if in == nil {
 		return

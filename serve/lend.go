@@ -169,7 +169,7 @@ func (s *Service) postLeases(c *call) error {
 	b = append(b, ']')
 	if len(leases) == 0 {
 		if isNotDue {
-			b = appendWait(b, notDue.Next)
+			b = s.appendWait(b, notDue.Next)
 		}
 		if exhausted {
 			b = append(b, `,"exhausted":true`...)
@@ -297,7 +297,7 @@ func (s *Service) streamLeases(c *call) error {
 		return err
 	}
 	for c.ctx.Err() == nil {
-		out, next, ended := st.expire(time.Now())
+		out, next, ended := st.expire(s.f.Now())
 		s.streams.drop(ended...)
 		var leases []frontier.Lease
 		if out < most {
@@ -305,7 +305,7 @@ func (s *Service) streamLeases(c *call) error {
 			if leases, _, err = c.take(r.Crawls, t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
 				return err
 			}
-		} else if !st.wait(c.ctx, next) {
+		} else if !st.wait(c.ctx, s.f.Now(), next) {
 			continue // a lease has ended
 		}
 		b := make([]byte, 0, 16+384*len(leases))
@@ -347,10 +347,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // wait waits for the end of a lease, and reports whether it is time to show the client
 // that the connection lives.
-func (st *stream) wait(ctx context.Context, deadline time.Time) bool {
+func (st *stream) wait(ctx context.Context, now, deadline time.Time) bool {
 	d := keepAlive
 	if !deadline.IsZero() {
-		d = max(0, min(d, time.Until(deadline)))
+		d = max(0, min(d, deadline.Sub(now)))
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -376,12 +376,12 @@ func (s *Service) lease(id string) (frontier.Lease, error) {
 	return l, err
 }
 
-// appendWait appends how long it is until a time, unless it is zero; rounded up.
-func appendWait(b []byte, t time.Time) []byte {
+// appendWait appends how long it is until a time of the frontier's clock, unless it is zero; rounded up.
+func (s *Service) appendWait(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return b
 	}
-	return appendSpan(b, "next_s", max(0, time.Until(t)+time.Millisecond-1))
+	return appendSpan(b, "next_s", max(0, t.Sub(s.f.Now())+time.Millisecond-1))
 }
 
 // appendOne appends a lease, and the gap that a client must leave that fetches robots.txt under it.
@@ -518,11 +518,11 @@ func (s *Service) postContact(c *call) error {
 	l, err := s.f.Contact(ctx, host)
 	switch {
 	case err != nil && ctx.Err() != nil && c.ctx.Err() == nil:
-		next := time.Now().Add(time.Second)
+		next := s.f.Now().Add(time.Second)
 		if h, err := s.f.Host(c.ctx, host); err == nil && h.Due.After(next) {
 			next = h.Due
 		}
-		c.send(http.StatusOK, "application/json", append(appendWait([]byte{'{'}, next), '}', '\n'))
+		c.send(http.StatusOK, "application/json", append(s.appendWait([]byte{'{'}, next), '}', '\n'))
 		return nil
 	case err != nil:
 		return fmt.Errorf("contact: %w", err)

@@ -291,7 +291,6 @@ func appendSpan(b []byte, name string, d time.Duration) []byte {
 
 // appendLease appends a lease, with spans from now on. asked is when the request for it came.
 func (s *Service) appendLease(b []byte, l *frontier.Lease, asked time.Time) []byte {
-	now := time.Now()
 	b = append(b, '{')
 	b = appendString(b, "lease", l.ID())
 	b = appendString(b, "url", l.Entry.URL)
@@ -305,8 +304,8 @@ func (s *Service) appendLease(b []byte, l *frontier.Lease, asked time.Time) []by
 	b = appendInt(b, "priority", l.Priority)
 	b = appendInt(b, "attempt", l.Attempt)
 	b = s.appendKept(b, l.Entry.Meta, &l.History)
-	b = appendSpan(b, "lease_s", max(0, l.Deadline.Sub(now)))
-	b = appendSpan(b, "sent_s", now.Sub(asked))
+	b = appendSpan(b, "lease_s", max(0, l.Deadline.Sub(s.f.Now())))
+	b = appendSpan(b, "sent_s", time.Since(asked))
 	if !l.Due.IsZero() {
 		b = appendSpan(b, "late_s", max(0, l.LeasedAt.Sub(l.Due)))
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
@@ -88,7 +87,7 @@ func (s *Service) Leases(q console.LeaseQuery) console.LeaseList {
 
 // Clients are those that have leases, for console.Options, the oldest leases first.
 func (s *Service) Clients() []console.ServedClient {
-	now := time.Now()
+	now := s.f.Now()
 	by := map[string]*console.ServedClient{}
 	s.contacts.mu.Lock()
 	for _, c := range s.contacts.out {

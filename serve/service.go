@@ -151,6 +151,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Service{f: f, o: o, log: o.Logger, console: o.Console, scans: make(chan struct{}, maxScans)}
+	s.contacts.now = f.Now
 	if err := s.loadNames(context.Background()); err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	s.handler = s.routed()
 	if o.Contacts != "" {
 		s.contacts.log, s.contacts.sync = o.Logger, o.Sync
-		left, damage, err := s.contacts.begin(o.Contacts, time.Now())
+		left, damage, err := s.contacts.begin(o.Contacts, f.Now())
 		if damage != nil {
 			s.log.Warn("serve: a file is damaged: a host may be contacted while a client fetches from it", "file", o.Contacts, "error", damage)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/simclock"
 )
 
 // inBubble serves a frontier, with a delay of 10 s and leases of 30 s, in a bubble of synctest.
@@ -66,4 +67,21 @@ func TestSpansOfALease(t *testing.T) {
 		post("/v1/leases/"+l["lease"].(string)+"/done", `{"result":"put_off","next_s":100}`)
 		assert.InDelta(t, 40, post("/v1/leases", `{"wait_s":60}`)["next_s"], 0.002)
 	})
+}
+
+// Spans are by the frontier's clock, also if that is not the system's.
+func TestSpansAreByTheFrontiersClock(t *testing.T) {
+	clock := simclock.New(time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC))
+	x := serveFrontier(t, frontier.Options{Clock: clock, Delay: frontier.FixedDelay(10 * time.Second)}, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1"}
+{"url":"http://a.example/2","not_before_s":20}`)
+	m := x.ok("POST", "/v1/leases", `{"lease_s":30}`)
+	lease := m["leases"].([]any)[0].(map[string]any)
+	assert.Equal(t, 30.0, lease["lease_s"])
+	assert.Len(t, x.s.Clients(), 1)
+	clock.Advance(2 * time.Second)
+	x.ok("POST", "/v1/leases/"+lease["lease"].(string)+"/done", `{"result":"visited","duration_s":1}`)
+	assert.InDelta(t, 18, x.ok("POST", "/v1/leases", `{}`)["next_s"], 0.01)
+	clock.Advance(18 * time.Second)
+	assert.Len(t, x.ok("POST", "/v1/leases", `{}`)["leases"], 1)
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/urllist"
@@ -155,11 +154,11 @@ func (a *adding) take(b []byte) error {
 	var it item
 	if a.lines.format == formatText {
 		url, err := urllist.URL(b)
-		it.entry, it.err = frontier.Entry{URL: string(url), Meta: a.c.s.seal(0, nil, time.Now())}, err
+		it.entry, it.err = frontier.Entry{URL: string(url), Meta: a.c.s.seal(0, nil, a.c.s.f.Now())}, err
 	} else {
 		in := scanner{b: b}
 		var err error
-		if it, err = a.c.s.item(&in, time.Now()); err == nil {
+		if it, err = a.c.s.item(&in, a.c.s.f.Now()); err == nil {
 			err = in.end()
 		}
 		if err != nil {

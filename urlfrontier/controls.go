@@ -24,7 +24,7 @@ func (s *Server) BlockQueueUntil(_ context.Context, p *pb.BlockQueueParams) (*pb
 	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
 		return &pb.Empty{}, nil
 	}
-	until, now := timeOf(p.GetTime()), time.Now()
+	until, now := timeOf(p.GetTime()), s.svc.Frontier().Now()
 	if latest := now.Add(longestBlock); until.After(latest) {
 		until = latest
 	}

@@ -186,12 +186,13 @@ func (s *Server) send(leases []frontier.Lease, until time.Time, stream grpc.Serv
 	}
 }
 
-// waits waits until a time, and reports whether that was before the deadline.
+// waits waits until a time of the frontier's clock, and reports whether that was before the deadline.
 func (s *Server) waits(ctx context.Context, until, deadline time.Time) bool {
-	if until.IsZero() || until.After(deadline) {
+	d := until.Sub(s.svc.Frontier().Now())
+	if until.IsZero() || time.Now().Add(d).After(deadline) {
 		return false
 	}
-	t := time.NewTimer(max(leastWait, time.Until(until)))
+	t := time.NewTimer(max(leastWait, d))
 	defer t.Stop()
 	select {
 	case <-t.C:

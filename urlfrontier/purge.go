@@ -168,7 +168,7 @@ func (s *Server) PurgeURLs(ctx context.Context, p *pb.PurgeUrlParams) (*pb.Long,
 	case <-s.closing:
 		return nil, statusOf(frontier.ErrClosed)
 	}
-	x := &purge{s: s, name: p.GetCrawlID(), key: p.GetKey(), before: time.Now().Unix() - int64(p.GetDays())*24*60*60}
+	x := &purge{s: s, name: p.GetCrawlID(), key: p.GetKey(), before: s.svc.Frontier().Now().Unix() - int64(p.GetDays())*24*60*60}
 	err := errDeleted
 	for errors.Is(err, errDeleted) {
 		err = x.run(ctx)
@@ -259,7 +259,7 @@ func (x *purge) flush() error {
 		e := &x.adds[i]
 		x.n++
 		s.purged.add(queueName{x.id, e.Host}, e.URL)
-		if l, ok := s.holds.take(urlName{x.id, e.URL}, now); ok && l.Deadline.After(now) {
+		if l, ok := s.holds.take(urlName{x.id, e.URL}, now); ok && l.Deadline.After(f.Now()) {
 			out = append(out, l)
 		}
 	}

@@ -102,7 +102,7 @@ type done struct {
 // all commits groups.
 func (c *commit) all(groups []*group) {
 	defer c.s.svc.Adding()()
-	c.now = time.Now()
+	c.now = c.s.svc.Frontier().Now()
 	for _, g := range groups {
 		for i := range g.puts {
 			c.put(&g.puts[i])
@@ -155,7 +155,7 @@ func (c *commit) put(p *put) {
 	}
 	c.touched[name] = p
 	if p.known {
-		if lease, ok := c.s.holds.take(name, c.now); ok {
+		if lease, ok := c.s.holds.take(name, time.Now()); ok {
 			env.Created = envelopeOf(lease.Entry.Meta).Created
 			e.Meta = env.Append(nil)
 			d := done{put: p, lease: lease, outcome: outcomeOf(p, e, c.now), entry: e, moves: lease.Host != key}

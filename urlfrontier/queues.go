@@ -112,7 +112,7 @@ func (s *Server) ListQueues(ctx context.Context, p *pb.Pagination) (*pb.QueueLis
 	at := s.pages.before(page{crawl: id, inactive: p.GetIncludeInactive(), start: int(p.GetStart())}, now.Add(-s.o.ListingAge))
 	skip := int(p.GetStart()) - at.start
 	for key, n := range s.queues(id, at.after) {
-		if !p.GetIncludeInactive() && (active(n) == 0 || !s.svc.Frontier().RuleOf(key).BlockedUntil.Before(now)) {
+		if !p.GetIncludeInactive() && (active(n) == 0 || !s.svc.Frontier().RuleOf(key).BlockedUntil.Before(s.svc.Frontier().Now())) {
 			continue
 		}
 		at.start, at.after = at.start+1, key
