@@ -177,6 +177,9 @@ func recorded(cmd *cli.Command) (dir string, err error) {
 		if servedFolder(dir) {
 			return "", usageError(dir + " is of a server, which keeps no record of ends")
 		}
+		if err := hasCrawl(dir); err != nil {
+			return "", err
+		}
 		return "", fmt.Errorf("%s has no record of ends: %w", dir, err)
 	}
 	return dir, nil

@@ -307,6 +307,8 @@ func TestWrongCommandLines(t *testing.T) {
 	}{
 		{"status", exitUsage, "which crawl?"},
 		{"status -dir " + empty, exitUsage, "there is no crawl in"},
+		{"ends -dir /nothing/there", exitUsage, "there is no folder /nothing/there, and so no crawl in it"},
+		{"report -dir /nothing/there", exitUsage, "there is no folder /nothing/there, and so no crawl in it"},
 		{"status -dir /nothing/there", exitUsage, "there is no folder /nothing/there, and so no crawl in it; frontier crawl -dir /nothing/there URL begins one"},
 		{"status -colour", exitUsage, "colour"},
 		{"pauze", exitUsage, "pauze"},
