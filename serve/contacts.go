@@ -55,7 +55,7 @@ type contacts struct {
 	kept   int64              // guarded by mu; its size when it was last made shorter
 	log    *slog.Logger
 	now    func() time.Time // by the frontier's clock
-	broken error // guarded by mu; why the file cannot be used any more
+	broken error            // guarded by mu; why the file cannot be used any more
 
 	sync    bool       // what is handed out waits for the medium
 	syncing sync.Mutex // one sync at a time; taken before mu
