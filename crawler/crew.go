@@ -6,7 +6,7 @@
 // any other after a second. So what one host does takes no worker from the others. What waits is
 // bounded, too: contacts by their number, and bodies that are no longer small like those of workers.
 // Beyond that, such hosts wait for their turn; a quarter of the places is left for hosts that become
-// slow.
+// slow. A crawl with one worker makes one contact after the other.
 
 package crawler
 
@@ -34,7 +34,7 @@ const (
 // crew is what the workers of a Crawler share. Use newCrew.
 type crew struct {
 	log    *slog.Logger
-	places chan struct{} // one for each lease without a worker
+	places chan struct{} // one for each lease without a worker; none if there is one worker
 	large  chan struct{} // one for each of these that holds a large body
 	desks  chan struct{} // one for each page that is processed
 
@@ -46,10 +46,13 @@ type crew struct {
 }
 
 func newCrew(o *Options) *crew {
-	places := min(placesEach*o.Workers, max(placesMost, o.Workers), descriptors()/2)
+	places := max(1, min(placesEach*o.Workers, max(placesMost, o.Workers), descriptors()/2))
+	if o.Workers == 1 {
+		places = 0
+	}
 	return &crew{
 		log: o.Logger, hold: promptly,
-		places: make(chan struct{}, max(1, places)), large: make(chan struct{}, o.Workers), desks: make(chan struct{}, o.Workers),
+		places: make(chan struct{}, places), large: make(chan struct{}, o.Workers), desks: make(chan struct{}, o.Workers),
 	}
 }
 
@@ -119,7 +122,7 @@ func (r *run) relieveLocked(pools ...chan struct{}) bool {
 func (r *run) depart(l frontier.Lease) bool {
 	c, s := r.c.crew, r.shift
 	pace := r.c.gate.paceOf(siteOf(l.Entry.URL))
-	if pace == prompt {
+	if pace == prompt || cap(c.places) == 0 {
 		return true
 	}
 	s.mu.Lock()

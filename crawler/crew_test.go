@@ -118,6 +118,24 @@ func TestNoHostStandsInTheWay(t *testing.T) {
 	}
 }
 
+// One worker makes one contact after the other, whatever the hosts do.
+func TestOneWorkerContactsOneHostAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := newWeb()
+		seeds := append(web.addHosts("honest", 3, 20, quick, answer{takes: 2 * time.Second}), web.addHosts("silent", 3, 1, silent, silent)...)
+		w := &counted{web: web}
+		f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(100 * time.Millisecond)})
+		c := newCrawler(t, f, web, Options{Workers: 1, Fetcher: w})
+		_, err := c.Seed(t.Context(), seeds...)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		require.ErrorIs(t, c.Run(ctx), context.DeadlineExceeded)
+		assert.Greater(t, len(web.requests("http://honest")), 10)
+		assert.EqualValues(t, 1, w.most.Load())
+	})
+}
+
 // A host that waits for its turn has it: none starves behind those that do not answer.
 func TestNewHostsHaveTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +144,7 @@ func TestNewHostsHaveTheirTurn(t *testing.T) {
 		seeds = append(seeds, web.addHosts("silent", 300, 1, silent, silent)...)
 		seeds = append(seeds, web.addHosts("new", 20, 1, quick, quick)...)
 		f := openFrontier(t, frontier.Options{})
-		c := newCrawler(t, f, web, Options{Workers: 1})
+		c := newCrawler(t, f, web, Options{Workers: 2})
 		_, err := c.Seed(t.Context(), seeds...)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -35,7 +35,8 @@ type Options struct {
 	// Workers is how many pages are processed at once at most, and how many contacts with hosts that
 	// answer promptly there are. Zero means 16. Contacts with other hosts need no worker: there are
 	// up to 24 of them for each worker, 1024 in all (or as many as there are workers), and half as
-	// many as the process may have descriptors. A warning says if that is too few.
+	// many as the process may have descriptors. A warning says if that is too few. With one worker
+	// there is one contact at a time.
 	Workers int
 	// UserAgent is sent with every request; its product token selects the rules in robots.txt. It
 	// should say how to reach you. Empty means fetch.DefaultUserAgent.

@@ -103,7 +103,7 @@ func newSettings() *settings {
 
 func (s *settings) defineCrawl(fs *flagSet) {
 	fs.StringVar(&s.dir, "dir", "", "`folder` that keeps the crawl; if it exists the crawl goes on (default: in memory)")
-	fs.IntVar(&s.crawler.Workers, "workers", 16, "pages processed at once at most, and contacts with hosts that answer promptly; up to 24 times as many wait for other hosts")
+	fs.IntVar(&s.crawler.Workers, "workers", 16, "pages processed at once at most, and contacts with hosts that answer promptly; up to 24 times as many wait for other hosts; 1: one contact at a time")
 	fs.Int64Var(&s.crawler.MaxPages, "max-pages", 0, "stop after so many pages in this run (default: never)")
 	fs.Int64Var(&s.crawler.MaxPagesPerHost, "max-pages-per-host", 0, "pages of one host in this run; its other URLs wait for the next (default: all)")
 	s.bound.define(fs)
