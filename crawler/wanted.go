@@ -170,13 +170,15 @@ func textOf(body []byte, t *filter.Target) uint64 {
 	if i := strings.IndexAny(own, "/?"); i >= 0 && len(own) > i+1 {
 		own = own[i:]
 		for _, s := range []string{own, strings.ReplaceAll(own, "&", "&amp;")} {
-			body = bytes.ReplaceAll(body, []byte(s), nil)
+			if own := []byte(s); bytes.Contains(body, own) {
+				body = bytes.ReplaceAll(body, own, nil)
+			}
 		}
 	}
 	h, n := fnv.New64a(), 0
 	for len(body) > 0 {
 		text, rest, found := bytes.Cut(body, []byte("<"))
-		for _, w := range bytes.Fields(text) {
+		for w := range bytes.FieldsSeq(text) {
 			n += len(w)
 			_, _ = h.Write(w)
 		}

@@ -121,12 +121,13 @@ func (g *Traps) Refuse(t *Target) Reason {
 
 // textKey is the class of URLs within which texts are compared.
 func textKey(t *Target, params []param) string {
-	seen := map[string]bool{}
+	var few [16]string
+	seen := few[:0]
 	for s := range t.segments() {
-		if hasLetter(s) && seen[s] {
+		if hasLetter(s) && slices.Contains(seen, s) {
 			return "again"
 		}
-		seen[s] = true
+		seen = append(seen, s)
 	}
 	path, _ := withoutSession(t.Path)
 	return pattern(path, params)

@@ -95,7 +95,8 @@ func EncodingOf(head []byte, t Type) Encoding {
 		}
 		return fallback
 	}
-	if e, ok := meta(head); ok {
+	e, looks, ok := meta(head)
+	if ok {
 		return e
 	}
 	if e, ok := xmlDeclaration(head); ok {
@@ -103,23 +104,24 @@ func EncodingOf(head []byte, t Type) Encoding {
 	}
 	// Most pages that declare nothing are UTF-8, and in many the first character beyond ASCII comes late; so guess decides for
 	// each sequence of bytes.
-	_, name, _ := charset.DetermineEncoding(head, "")
-	if name == "utf-8" {
-		return Encoding{Name: name, decoder: unicode.UTF8.NewDecoder()}
+	if looks == "utf-8" {
+		return Encoding{Name: looks, decoder: unicode.UTF8.NewDecoder()}
 	}
-	return Encoding{Name: name, decoder: guess{}}
+	return Encoding{Name: looks, decoder: guess{}}
 }
 
-// meta reads the encoding that a meta element declares.
-func meta(head []byte) (Encoding, bool) {
+// meta reads the encoding that a meta element declares. If none does, ok is false, and looks names the encoding that the
+// bytes seem to be in.
+func meta(head []byte) (e Encoding, looks string, ok bool) {
 	found, name, _ := charset.DetermineEncoding(head, "")
-	if found == encoding.Nop || found == encoding.Encoding(charmap.Windows1252) { // by the looks of the bytes
-		return Encoding{}, false
+	if found == encoding.Nop || found == encoding.Encoding(charmap.Windows1252) {
+		return Encoding{}, name, false
 	}
 	if name == "x-user-defined" {
-		return Lookup("windows-1252")
+		e, ok = Lookup("windows-1252")
+		return e, "", ok
 	}
-	return encodingOf(found, name), true
+	return encodingOf(found, name), "", true
 }
 
 // xmlDeclaration reads the encoding that an XML declaration names (HTML Standard, "get an XML encoding").
@@ -193,7 +195,7 @@ func lateMeta(r io.Reader) (Encoding, bool) {
 			if string(name) != "meta" {
 				continue
 			}
-			if e, ok := meta(raw); ok {
+			if e, _, ok := meta(raw); ok {
 				return e, true
 			}
 		}

@@ -18,7 +18,9 @@ var layouts = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15
 // Date reads a date in a header field: one of RFC 9110, RFC 5322 or RFC 3339, or else whatever RFC 6265 takes
 // for a date. Without a zone it is in UTC.
 func Date(s string) (time.Time, error) {
-	s = strings.TrimSpace(s)
+	if s = strings.TrimSpace(s); s == "" {
+		return time.Time{}, errDate
+	}
 	if t, err := http.ParseTime(s); err == nil {
 		return t, nil
 	}
