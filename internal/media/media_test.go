@@ -121,6 +121,8 @@ func TestText(t *testing.T) {
 		{html, word, "utf-8"},
 		{html, strings.Repeat(" ", 2000) + word, "windows-1252"}, // guessed for each character
 		{html, "<p>" + strings.Repeat(" ", 2000) + "<meta charset=koi8-r>" + word, "windows-1252"},
+		{html, cyrillic("<html><!-- <p> --><head><link rel=x>" + strings.Repeat(" ", 2000) + "<meta charset=windows-1251>"), "windows-1251"},
+		{html, cyrillic("<title><p></title>" + strings.Repeat(" ", 2000) + "<meta charset=windows-1251>"), "windows-1251"},
 		{html, "</head>" + strings.Repeat(" ", 2000) + "<meta charset=koi8-r>" + word, "windows-1252"},
 		{html, "<meta charset=utf-8><?xml version='1.0' encoding='koi8-r'?>" + word, "utf-8"},
 		{xml, "<html><meta charset=koi8-r>" + word, "utf-8"},

@@ -159,7 +159,7 @@ func Text(r io.Reader, t Type) (io.Reader, Encoding, error) {
 	} // What was read before an error is usable; the error is returned again later.
 	e := EncodingOf(head, t)
 	text := io.Reader(br)
-	if !e.declared && len(head) == Prescan && !t.XML() && t.Essence != "text/css" {
+	if !e.declared && len(head) == Prescan && !t.XML() && t.Essence != "text/css" && !pastHead(head) {
 		var read bytes.Buffer
 		if late, ok := lateMeta(io.TeeReader(io.LimitReader(br, headMost), &read)); ok {
 			e = late
@@ -173,6 +173,40 @@ func Text(r io.Reader, t Type) (io.Reader, Encoding, error) {
 var inHead = map[string]bool{
 	"html": true, "head": true, "meta": true, "title": true, "link": true, "script": true, "style": true, "base": true, "noscript": true,
 	"template": true, "object": true,
+}
+
+// pastHead reports whether the beginning of a page surely has more than its head. It spares most pages a tokenizer.
+func pastHead(page []byte) bool {
+	for {
+		_, tag, found := bytes.Cut(page, []byte("<"))
+		if !found {
+			return false
+		}
+		page = tag
+		if rest, comment := bytes.CutPrefix(tag, []byte("!--")); comment {
+			if _, page, found = bytes.Cut(rest, []byte("-->")); !found {
+				return false
+			}
+			continue
+		}
+		end := bytes.IndexFunc(tag, func(r rune) bool { return r < 'A' || r > 'Z' && r < 'a' || r > 'z' })
+		if end <= 0 { // not a start tag, or not all of its name
+			continue
+		}
+		switch name := strings.ToLower(string(tag[:end])); {
+		case !inHead[name]:
+			return true
+		case name == "title" || name == "script" || name == "style":
+			for page = tag[end:]; found && !(len(page) > end && bytes.EqualFold(page[:end], tag[:end])); {
+				_, page, found = bytes.Cut(page, []byte("</"))
+			}
+			if !found {
+				return false
+			}
+		case name != "html" && name != "head" && name != "meta" && name != "link" && name != "base":
+			return false // what is in it may look like a tag
+		}
+	}
 }
 
 // lateMeta finds the encoding that a meta element in the head of a page declares.
