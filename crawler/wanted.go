@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"net/http"
 	"strings"
@@ -175,26 +174,31 @@ func textOf(body []byte, t *filter.Target) uint64 {
 			}
 		}
 	}
-	h, n := fnv.New64a(), 0
+	h, n := uint64(14695981039346656037), 0 // FNV-1a
 	for len(body) > 0 {
 		text, rest, found := bytes.Cut(body, []byte("<"))
-		for w := range bytes.FieldsSeq(text) {
-			n += len(w)
-			_, _ = h.Write(w)
+		for _, c := range text {
+			if c > ' ' {
+				h = (h ^ uint64(c)) * 1099511628211
+				n++
+			}
 		}
 		if !found {
 			break
 		}
-		end := []byte(">")
-		for _, name := range []string{"script", "style"} {
-			if len(rest) > len(name) && bytes.EqualFold(rest[:len(name)], []byte(name)) {
-				end = []byte("</" + name + ">")
+		end := ">"
+		if len(rest) > 6 && rest[0]|0x20 == 's' {
+			switch {
+			case bytes.EqualFold(rest[:6], []byte("script")):
+				end = "</script>"
+			case bytes.EqualFold(rest[:5], []byte("style")):
+				end = "</style>"
 			}
 		}
-		_, body, _ = bytes.Cut(rest, end)
+		_, body, _ = bytes.Cut(rest, []byte(end))
 	}
 	if n < leastText {
 		return 0
 	}
-	return max(h.Sum64(), 1)
+	return max(h, 1)
 }
