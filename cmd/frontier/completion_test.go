@@ -54,13 +54,15 @@ func TestCompletions(t *testing.T) {
 
 func TestHostsAreCompleted(t *testing.T) {
 	r := startCrawl(t)
-	code, _, stderr := operate(t, "add", "-dir", r.dir, "http://c.example/9", "http://cc.example/9")
-	require.Equal(t, exitOK, code, stderr)
+	for _, args := range [][]string{{"pause", "-dir", r.dir, "c.example"}, {"pause", "-dir", r.dir, "cc.example"}, {"add", "-dir", r.dir, "http://c.example/9", "http://cc.example/9"}} {
+		code, _, stderr := operate(t, args...)
+		require.Equal(t, exitOK, code, stderr)
+	}
 	assert.Equal(t, []string{"cc.example"}, offered(t, "pause", "-dir", r.dir, "cc"))
 	assert.Equal(t, []string{"c.example", "cc.example"}, offered(t, "explain", "-dir="+r.dir, "'c"))
 	t.Setenv("FRONTIER_DIR", r.dir)
 	assert.Equal(t, []string{"c.example"}, offered(t, "ends", "-host", "c."))
-	r.end(t)
+	r.endsWith(t, exitStopped)
 }
 
 // What people type in a shell and Tab becomes what they mean.

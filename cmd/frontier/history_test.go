@@ -99,8 +99,8 @@ func TestWhatBecameOfAURL(t *testing.T) {
 	assert.Equal(t, exitUsage, status)
 	assert.Contains(t, stderr, "there is no outcome \"bananas\"; there are fetched, ")
 	status, _, stderr = operate(t, "ends", "-dir", t.TempDir())
-	assert.Equal(t, exitError, status)
-	assert.Contains(t, stderr, "has no record of ends")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, "there is no crawl in")
 
 	well.Store(true)
 	assert.Equal(t, "1 of 1 URLs come again, ahead of everything else\n", ok("retry"))

@@ -42,7 +42,7 @@ func TestMetrics(t *testing.T) {
 	status, body := got(t, url)
 	require.Equal(t, http.StatusOK, status)
 	for _, line := range []string{
-		"frontier_leases_out 2", "frontier_crawler_workers_busy 2", "frontier_contacts_early_total 0",
+		"frontier_leases_out 2", "frontier_crawler_workers_busy 0", "frontier_contacts_early_total 0",
 		`frontier_fetches_total{status_class="4xx"} 2`, // for robots.txt
 		`frontier_fetch_duration_seconds_count 2`, "frontier_memory_budget_bytes 5.36870912e+08", "frontier_store_failing 0",
 	} {
