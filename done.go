@@ -1,8 +1,7 @@
 // This file ends leases by Done.
 //
-// The user's code (delay policy, retry policy, prioritizer, scheduler) runs before the
-// lock is taken, on the values of the lease. Then one step under the lock moves the
-// host's clock, frees its slots and submits the completion.
+// The user's code (delay policy, retry policy, prioritizer, scheduler) runs before the lock is taken, on the
+// values of the lease. Then one step under the lock moves the host's clock, frees its slots and submits the completion.
 
 package frontier
 
@@ -199,8 +198,7 @@ func (f *Frontier) needsNoCommitLocked(job *op, p *plan) bool {
 	return job.empty() && (len(p.outcome.Add) == 0 || !f.committer.log.Busy())
 }
 
-// doneLate finishes a completion whose caller no longer waits. It takes copies, so that
-// Done's own values need not be on the heap.
+// doneLate finishes a completion whose caller no longer waits. It takes copies: Done's values stay off the heap.
 func (f *Frontier) doneLate(job *op, l Lease, p plan) {
 	f.guard("the code that a completion calls", l.Host, func() {
 		_ = f.doneRest(context.Background(), job, job.done.Result(), &l, &p)

@@ -254,7 +254,7 @@ const (
 	FailureDNS                        // the host's name could not be resolved
 	FailureConnect                    // no connection, or it broke before an answer
 	FailureTimeout                    // no answer in time
-	FailureServer                     // 5xx but for the next
+	FailureServer                     // 5xx except the next
 	FailureUnavailable                // 503, or 509 or 529
 	FailureTooMany                    // 429, or another status that asks for fewer requests
 )

@@ -123,7 +123,7 @@ func shapeOf(raw string) uint64 {
 	return sum(folder + "?" + strings.Join(names, "&"))
 }
 
-// aboutRequest are the statuses that find fault with the URL or the request, whoever sends it and how often (RFC
+// aboutRequest are the statuses that find fault with the URL or the request, independent of client and pace (RFC
 // 9110 section 15.5, and IANA's registry). Firewalls say the others: 405, 406, 418 and 444, for instance.
 var aboutRequest = map[int]bool{
 	400: true, 404: true, 409: true, 410: true, 411: true, 412: true, 413: true, 414: true, 415: true, 416: true, 417: true,

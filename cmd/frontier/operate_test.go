@@ -371,7 +371,7 @@ func ownersFile(t *testing.T, name string) string {
 }
 
 // A token that the operator gave is not in the log, and a file or the environment keeps it
-// out of the command line. Without one, and without a folder, nobody has the token.
+// out of the command line. Without one, and without a folder, the token is known to no client.
 func TestThePagesTokenIsNotShown(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("hunter2\n"), 0o600))

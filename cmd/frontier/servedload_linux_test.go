@@ -157,7 +157,7 @@ func (s *loadedServer) unread(n int, request string) (closeAll func() map[string
 	}
 }
 
-// Clients that ask for much and read nothing take little memory, and keep nobody from work. With -frontier.long it
+// Clients that ask for much and read nothing take little memory, and slow down no other client much. With -frontier.long it
 // is the size for which docs/http.md has figures.
 func TestMemoryOfAServerWhoseClientsDoNotRead(t *testing.T) {
 	urls, hosts, idle, span := 60_000, 3_000, 500, 300*time.Millisecond
@@ -177,8 +177,8 @@ func TestMemoryOfAServerWhoseClientsDoNotRead(t *testing.T) {
 		workers int
 	}{
 		{what: "nothing else"},
-		{what: "exports that nobody reads", n: 60, request: "GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n"},
-		{what: "lists that nobody reads", n: 400, request: "GET /v1/list HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+		{what: "unread exports", n: 60, request: "GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+		{what: "unread lists", n: 400, request: "GET /v1/list HTTP/1.1\r\nHost: localhost\r\n\r\n"},
 		{what: "connections without a request", n: idle},
 		{what: "workers whose pages have 100 links", workers: 64},
 	} {

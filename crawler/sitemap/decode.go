@@ -147,7 +147,7 @@ func endsName(rest []byte) bool {
 	return len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n/>:"), rest[0]) >= 0
 }
 
-// Recognize reports whether the beginning of a file, of which nothing else is known, is that of a
+// Recognize reports whether the beginning of an otherwise unknown file is that of a
 // sitemap or feed: a known element comes before any of a page, or the first line is an absolute URL.
 // It takes what a Reader takes: compressed files, any encoding, text in front of the XML. 4 KiB of
 // the file are enough.

@@ -81,7 +81,7 @@ func Wait(s string, most time.Duration) (_ time.Duration, ok bool) {
 
 // AsksForLess reports whether a status asks for fewer requests: 429 (RFC 6585), or what some services answer
 // in its place: 420 (Twitter), 430 (Shopify), 999 (LinkedIn). So does any other 4xx with a Retry-After, which
-// says when to come again, but for 404 and 410: they say that there is nothing to come for.
+// says when to come again, except 404 and 410: they say that there is nothing to come for.
 func AsksForLess(status int, retryAfter time.Duration) bool {
 	switch status {
 	case http.StatusTooManyRequests, 420, 430, 999:
