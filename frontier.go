@@ -135,7 +135,7 @@ type shard struct {
 	timer     Timer                              // nil until the first waiter
 	timerAt   int64
 	goingOn   bool          // a goroutine is about to dispatch again
-	faults    []error       // for callers of Next: timed blocks were lost, or code of the user's panicked in no call of its own
+	faults    []error       // for callers of Next: timed blocks were lost, or code of the user's panicked or ended its goroutine in no call of its own
 	readEnded chan struct{} // closed when a read of a host ends; nil if no call waits
 
 	// The log.

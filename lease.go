@@ -36,8 +36,9 @@ func (f *Frontier) reapYieldingLocked() {
 // while it calls the policies. If the frontier was closed meanwhile it does nothing and
 // reports false.
 //
-// If a policy panics the URL is tried again, its host and group rest for the longest delay, and a
-// call of Next has the error: the call that comes upon the lease has nothing to do with it.
+// If a policy panics, or calls runtime.Goexit, the URL is tried again, its host and group rest for the
+// longest delay, and a call of Next has the error: the call that comes upon the lease has nothing to do
+// with it.
 func (f *Frontier) expireYieldingLocked(id uint32) bool {
 	var l Lease
 	f.newLeaseLocked(&l, id)

@@ -85,13 +85,14 @@ type Options struct {
 	// or because its host is given up (Quarantine.Probes). It is called outside the lock,
 	// after that is durable. The Outcome is that of the last try, or has the Failure of
 	// the last probe of the host. OnGiveUp must not call Next, TryNext, Drain or Close,
-	// which wait for leases or their end. If it panics in no call of Done, the next call of
-	// Next returns an error.
+	// which wait for leases or their end. If it panics, or calls runtime.Goexit, in no call
+	// of Done, the next call of Next returns an error.
 	OnGiveUp func(Entry, Outcome)
 	// OnEvent, if set, receives the events of the frontier in order, one at a time,
 	// outside the lock. The frontier never waits for it, except in Close, which it must
 	// not call. While 4096 events are queued, further ones are lost: see Event.Dropped.
-	// Logger gets the same events. If OnEvent panics the next call of Next returns an error.
+	// Logger gets the same events. If OnEvent panics, or calls runtime.Goexit, the next call
+	// of Next returns an error.
 	OnEvent func(Event)
 
 	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.

@@ -17,7 +17,8 @@ import (
 // DelayPolicy determines how long a host is left alone after a contact. Crawl-delay and
 // Retry-After apply too: the longest wins. Its methods are called outside the frontier's
 // lock, from any goroutine. If one panics in a call of Done, so does that call, and the
-// lease remains out; where a lease has expired, the next call of Next returns an error.
+// lease remains out; where a lease has expired, the next call of Next returns an error. The
+// same holds for runtime.Goexit.
 type DelayPolicy interface {
 	// Delay is the time from the end of the contact described by o to the next
 	// one. o.Duration and o.Ended are filled in. Negative is a mistake, and counts as Max.

@@ -525,23 +525,38 @@ func (s *shard) storeFailedLocked(err error) {
 	}
 }
 
-// guard calls code of the user's where no call waits for it, or another call than its own does. If it
-// panics, the next call of Next has the error. guard reports whether it returned.
-func (f *Frontier) guard(who, host string, code func()) (returned bool) {
-	defer func() {
-		if returned {
-			return
-		}
-		v := recover()
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if len(f.faults) == 0 {
-			f.faults = append(f.faults, fmt.Errorf("frontier: %s panicked (host %q): %v", who, host, v))
-		}
-		f.dispatchLocked()
+// guard calls code of the user's where no call waits for it, or another call than its own does, in a
+// goroutine of its own: neither a panic nor runtime.Goexit ends the caller. After one of them the next
+// call of Next has the error. guard reports whether the code returned.
+func (f *Frontier) guard(who, host string, code func()) bool {
+	ended := make(chan bool, 1)
+	go func() {
+		returned := false
+		defer func() {
+			if v := recover(); !returned {
+				f.faulty(who, host, v)
+			}
+			ended <- returned
+		}()
+		code()
+		returned = true
 	}()
-	code()
-	return true
+	return <-ended
+}
+
+// faulty gives the next call of Next the error of code that panicked with v, or called runtime.Goexit if
+// v is nil.
+func (f *Frontier) faulty(who, host string, v any) {
+	err := fmt.Errorf("frontier: %s called runtime.Goexit (host %q)", who, host)
+	if v != nil {
+		err = fmt.Errorf("frontier: %s panicked (host %q): %v", who, host, v)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.faults) == 0 {
+		f.faults = append(f.faults, err)
+	}
+	f.dispatchLocked()
 }
 
 // gaveUp reports a URL that was given up outside its Done.

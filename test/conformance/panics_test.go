@@ -6,6 +6,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,11 +18,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trap is all of a user's code. What is named panics.
-type trap struct{ armed atomic.Value }
+// trap is all of a user's code. What is named panics, or exits its goroutine.
+type trap struct {
+	armed atomic.Value
+	exits bool
+}
 
 func (x *trap) passes(name string) {
-	if x.armed.Load() == name {
+	switch {
+	case x.armed.Load() != name:
+	case x.exits:
+		runtime.Goexit()
+	default:
 		panic("trap " + name)
 	}
 }
@@ -231,41 +239,54 @@ func TestOnGiveUpPanics(t *testing.T) {
 	require.EqualValues(t, 2, w.F.Stats().GivenUp)
 }
 
-// What is called in no call of its own ends neither the process nor another call: a call of Next has the
-// error, and nothing is lost.
+// What is called in no call of its own ends neither the process nor another call, nor its goroutine: a call
+// of Next has the error, and nothing is lost.
 func TestPanicsOutsideTheirCalls(t *testing.T) {
-	for _, hook := range []string{"Delay", "Retry", "Priority", "OnGiveUp", "OnEvent"} {
-		t.Run(hook, func(t *testing.T) {
-			x := &trap{}
-			o := x.options()
-			o.Scheduler = nil
-			o.OnEvent = func(frontier.Event) { x.passes("OnEvent") }
-			if hook == "OnGiveUp" {
-				o.Retry = frontier.Retries(1, 0)
+	for _, hook := range []string{"Delay", "Retry", "Priority", "Next", "OnGiveUp", "OnEvent"} {
+		for _, exits := range []bool{false, true} {
+			said := "trap " + hook
+			if exits {
+				said = `called runtime.Goexit (host "a.example")`
 			}
-			harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {
-				w.Add("http://a.example/1", "http://a.example/2")
-				w.Next()
-				w.Clock.Advance(time.Hour)
-				x.armed.Store(hook)
-				w.F.Stats() // comes upon the lease that has expired
-				require.Eventually(t, func() bool {
-					l, _, err := w.F.TryNext()
-					if err == nil { // the event is on its way
-						require.NoError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
-						return false
-					}
-					return strings.Contains(err.Error(), "trap "+hook)
-				}, 10*time.Second, time.Millisecond)
-				x.armed.Store("")
-				require.NoError(t, w.F.Check())
-				left := []string{"http://a.example/1", "http://a.example/2"}
-				if hook == "OnGiveUp" {
-					left = left[1:]
+			t.Run(hook+"/"+said, func(t *testing.T) {
+				x := &trap{exits: exits}
+				o := x.options()
+				o.OnEvent = func(frontier.Event) { x.passes("OnEvent") }
+				switch hook {
+				case "OnGiveUp":
+					o.Scheduler, o.Retry = nil, frontier.Retries(1, 0)
+				case "Next":
+					o.Retry = frontier.Retries(1, 0)
+				default:
+					o.Scheduler = nil
 				}
-				require.ElementsMatch(t, left, w.LeaseAll())
+				harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {
+					w.Add("http://a.example/1", "http://a.example/2")
+					w.Next()
+					w.Clock.Advance(time.Hour)
+					x.armed.Store(hook)
+					w.F.Stats() // comes upon the lease that has expired
+					require.Eventually(t, func() bool {
+						l, _, err := w.F.TryNext()
+						if err == nil { // the event is on its way
+							require.NoError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
+							return false
+						}
+						return strings.Contains(err.Error(), said)
+					}, 10*time.Second, time.Millisecond)
+					x.armed.Store("")
+					require.NoError(t, w.F.Check())
+					left := []string{"http://a.example/1", "http://a.example/2"}
+					switch hook {
+					case "OnGiveUp":
+						left = left[1:]
+					case "Next":
+						left = append(left, left...) // each is visited twice
+					}
+					require.ElementsMatch(t, left, w.LeaseAll())
+				})
 			})
-		})
+		}
 	}
 }
 
