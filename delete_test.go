@@ -414,6 +414,25 @@ func TestDeletedURLsAreNotHandedOut(t *testing.T) {
 	}
 }
 
+// A deletion elsewhere lays no host aside whose next URLs are finished on disk.
+func TestDeletionLaysNoOtherHostAside(t *testing.T) {
+	w := harness.NewStoredWorld(t, deleteOptions, spill.Options{})
+	for i := range 2 { // in a block each
+		w.Add(fmt.Sprintf("http://a.example/%d", i), fmt.Sprintf("http://b.test/%d", i))
+		require.NoError(t, hook.Of(w.F).MoveNow(true))
+	}
+	w.Fetched(w.NextIs(0, "http://a.example/0"), 0, frontier.Outcome{})
+	w.Reopen()
+	w.Clock.Advance(time.Hour)
+	sweep := w.F.DeleteUnswept(frontier.Host("b.test"))
+	l, _, err := w.TryNext()
+	require.NoError(t, err)
+	require.Equal(t, "http://a.example/1", l.Entry.URL)
+	w.Fetched(l, 0, frontier.Outcome{})
+	sweep()
+	w.Over()
+}
+
 // A host that is left to a sweep which has been there comes back when it ends.
 func TestHostLeftToASweepThatHasBeenThere(t *testing.T) {
 	harness.InBothWorlds(t, deleteOptions, func(t *testing.T, w *harness.World) {

@@ -92,6 +92,8 @@ type Dead struct {
 // HeadDead reports whether the first record of a queue is dead. The queue must not be empty.
 func (s *Store) HeadDead(q *Queue, d Dead) bool {
 	switch {
+	case d == Dead{}:
+		return false
 	case q.front.first != 0:
 		return s.records.At(q.front.first).Seq() <= d.Seq
 	case q.chain != 0:
