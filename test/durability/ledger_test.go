@@ -104,15 +104,8 @@ func (g *ledger) add(entries []frontier.Entry) {
 // visit takes a URL, and finishes it with outlinks.
 func (g *ledger) visit(o frontier.Outcome) {
 	g.Helper()
-	l, at, err := g.w.TryNext()
-	for range 9 { // of the host with the Crawl-delay, or what is read or written meanwhile takes its time
-		if !errors.Is(err, frontier.ErrNotDue) {
-			break
-		}
-		time.Sleep(time.Second)
-		g.w.Clock.Set(at)
-		l, at, err = g.w.TryNext()
-	}
+	hook.Of(g.w.F).Sweep() // else a deletion may have what comes first
+	l, _, err := g.w.TryNext()
 	if g.failed(err) {
 		l, _, err = g.w.TryNext()
 	}
