@@ -152,6 +152,13 @@ func (c *Crawler) fetched(p *Page) {
 		t := filter.Split(p.Lease.Entry.URL, p.Lease.Entry.Depth)
 		if p.Doc != nil {
 			t.Text = textOf(p.Body.Head(mostText), t)
+			t.Links = func(yield func(string) bool) {
+				for i := range p.Doc.Links {
+					if !yield(p.Doc.Links[i].URL) {
+						return
+					}
+				}
+			}
 		}
 		w.Fetched(t)
 	}

@@ -136,3 +136,20 @@ func TestPageThatQuotesItsOwnURLEnds(t *testing.T) {
 		})
 	}
 }
+
+// Pages of a calendar that lead to other dates only are left after some hundred, though each has a text of its own.
+func TestCalendarEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		day := time.Now()
+		url := func(i int) string { return day.AddDate(0, 0, i).Format(seed + "cal?date=2006-01-02") }
+		for i := range 300 {
+			a := page(url(i+1), "/")
+			a.body += strings.Repeat(fmt.Sprint("nothing but ", i), 30)
+			w.always(url(i), a)
+		}
+		p := crawl(t, w, frontier.Options{}, Options{}, url(0))
+		assert.LessOrEqual(t, p.Pages, int64(200))
+		assert.Positive(t, p.FilteredBy["calendar"])
+	})
+}

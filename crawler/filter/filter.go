@@ -19,6 +19,8 @@ type Target struct {
 	// Text stands for the text of the page, for Watchers: pages with the same text have the same one.
 	// Zero if it is unknown, or short.
 	Text uint64
+	// Links yields the URLs that the page leads to, for Watchers; nil if they are unknown.
+	Links iter.Seq[string]
 }
 
 // Split parses a URL into a Target.

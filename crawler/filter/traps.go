@@ -31,7 +31,7 @@ type TrapOptions struct {
 	MaxFacets int
 	// MaxCalendar is the maximum number of fetched pages per host whose path or query ends in a
 	// date, as those of calendars do and articles do not. Dates before 1900 and more than two years
-	// ahead are refused at once. Zero means 2000.
+	// ahead are refused at once. Zero means 2000; MaxSameText ends most calendars before.
 	MaxCalendar int
 	// MaxSessions is the maximum number of fetched pages per path with different values of a
 	// parameter that has a session's name. Zero means 50.
@@ -41,7 +41,9 @@ type TrapOptions struct {
 	MaxPerPattern int
 	// MaxSameText is the maximum number of fetched pages per host and pattern that had the text of
 	// another one (Target.Text), if they are more than half of its pages. Paths that have a segment
-	// twice are one pattern. Zero means 100.
+	// twice are one pattern. It is also the maximum of two kinds of pages of a host with Target.Links:
+	// those of calendars that lead nowhere but to other dates and where an earlier one led, and those whose
+	// relative links go in circles. Zero means 100.
 	MaxSameText int
 	// Now returns the time, to judge dates. Nil means time.Now.
 	Now func() time.Time
@@ -103,24 +105,30 @@ func (g *Traps) Refuse(t *Target) Reason {
 	if name, n := mostRepeated(params); n > g.opts.MaxSameParam {
 		return refuse("facets", "parameter %.40q occurs %d times; at most %d", name, n, g.opts.MaxSameParam)
 	}
-	if year, sure, _ := endsInDate(t, params); sure && (year < 1900 || year > g.opts.Now().Year()+2) {
+	year, sure, dated := endsInDate(t, params)
+	if sure && (year < 1900 || year > g.opts.Now().Year()+2) {
 		return refuse("calendar", "year %d", year)
 	}
-	for _, c := range g.counts(t, params) {
-		if n := g.tally.get(t.Host, g.sum(c)); n >= c.most {
+	like := pattern(t, params)
+	for _, c := range g.counts(t, params, like) {
+		if n := g.count(t, c.rule, c.key); n >= c.most {
 			return refuse(c.rule, "%d pages %s were fetched of the host", n, c.what)
 		}
 	}
-	key := textKey(t, params)
-	same, read := g.tally.get(t.Host, g.sum(counted{rule: "same-text", key: key})), g.tally.get(t.Host, g.sum(counted{rule: "text", key: key}))
-	if same >= g.opts.MaxSameText && 2*same > read {
-		return refuse("same-text", "%d of %d pages with such URLs had the text of another one", same, read)
+	key := textKey(t, like)
+	if same := g.count(t, "same-text", key); same >= g.opts.MaxSameText {
+		if read := g.count(t, "text", key); 2*same > read {
+			return refuse("same-text", "%d of %d pages with such URLs had the text of another one", same, read)
+		}
 	}
-	return Reason{}
+	if r := g.refuseDate(t, dated); r.Refused() {
+		return r
+	}
+	return g.refuseCircle(t)
 }
 
 // textKey is the class of URLs within which texts are compared.
-func textKey(t *Target, params []param) string {
+func textKey(t *Target, like string) string {
 	var few [16]string
 	seen := few[:0]
 	for s := range t.segments() {
@@ -129,8 +137,7 @@ func textKey(t *Target, params []param) string {
 		}
 		seen = append(seen, s)
 	}
-	path, _ := withoutSession(t.Path)
-	return pattern(path, params)
+	return like
 }
 
 // Fetched implements Watcher.
@@ -138,36 +145,49 @@ func (g *Traps) Fetched(t *Target) {
 	if g.opts.Off {
 		return
 	}
-	for _, c := range g.counts(t, t.params()) {
-		g.tally.add(t.Host, g.sum(c))
+	params := t.params()
+	like := pattern(t, params)
+	for _, c := range g.counts(t, params, like) {
+		g.add(t, c.rule, c.key)
 	}
-	if t.Text == 0 {
-		return
+	if t.Text != 0 {
+		g.compare(t, "text", textKey(t, like), t.Text)
 	}
-	key := textKey(t, t.params())
-	g.tally.add(t.Host, g.sum(counted{rule: "text", key: key}))
-	one := g.sum(counted{rule: "text", key: key + " " + strconv.FormatUint(t.Text, 36)})
-	if g.tally.get(t.Host, one) > 0 {
-		g.tally.add(t.Host, g.sum(counted{rule: "same-text", key: key}))
+	if t.Links != nil {
+		g.fetchedDate(t, params)
+		g.fetchedCircle(t)
 	}
-	g.tally.add(t.Host, one)
 }
 
-func (g *Traps) sum(c counted) uint64 {
-	key := g.key.Load()
+// compare counts a page of a class, and whether an earlier page of the class had the same sum.
+func (g *Traps) compare(t *Target, rule, class string, sum uint64) {
+	g.add(t, rule, class)
+	one := class + " " + strconv.FormatUint(sum, 36)
+	if g.count(t, rule, one) > 0 {
+		g.add(t, "same-"+rule, class)
+	}
+	g.add(t, rule, one)
+}
+
+func (g *Traps) count(t *Target, rule, key string) int { return g.tally.get(t.Host, g.sum(rule, key)) }
+
+func (g *Traps) add(t *Target, rule, key string) { g.tally.add(t.Host, g.sum(rule, key)) }
+
+func (g *Traps) sum(rule, key string) uint64 {
+	k := g.key.Load()
 	var room [256]byte
 	b := room[:0]
-	if n := len(c.rule) + len(" ") + len(c.key); n > len(room) {
+	if n := len(rule) + len(" ") + len(key); n > len(room) {
 		b = make([]byte, 0, n)
 	}
-	b = append(append(append(b, c.rule...), ' '), c.key...)
-	return siphash.Hash(key[0], key[1], b)
+	b = append(append(append(b, rule...), ' '), key...)
+	return siphash.Hash(k[0], k[1], b)
 }
 
-// counts returns the classes of a URL.
-func (g *Traps) counts(t *Target, params []param) []counted {
+// counts returns the classes of a URL with a pattern.
+func (g *Traps) counts(t *Target, params []param, like string) []counted {
 	path, session := withoutSession(t.Path)
-	out := []counted{{"pattern", pattern(path, params), g.opts.MaxPerPattern, "with URLs that differ in numbers or values only"}}
+	out := []counted{{"pattern", like, g.opts.MaxPerPattern, "with URLs that differ in numbers or values only"}}
 	if len(params) >= 3 {
 		out = append(out, counted{"facets", path, g.opts.MaxFacets, "of the path with three parameters and more"})
 	}
@@ -195,7 +215,8 @@ func mostRepeated(params []param) (name string, n int) {
 
 // pattern is a URL with its numbers and identifiers taken out: the names of
 // parameters are in order, and each counts once.
-func pattern(path string, params []param) string {
+func pattern(t *Target, params []param) string {
+	path, _ := withoutSession(t.Path)
 	var b strings.Builder
 	b.Grow(len(path) + 16)
 	for s := range strings.SplitSeq(path, "/") {
