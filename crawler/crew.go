@@ -85,8 +85,9 @@ func (c *crew) wait(now time.Time) time.Duration {
 
 // shift is one worker's part in what it shares with others.
 type shift struct {
-	start  func() // another worker
-	seated bool   // it has a desk
+	start  func()      // another worker
+	seated bool        // it has a desk
+	late   *time.Timer // of the last contact: it calls relieve
 
 	mu       sync.Mutex
 	relieved bool            // guarded by mu; another worker has its place, so the present lease is its last
@@ -114,6 +115,20 @@ func (r *run) relieveLocked(pools ...chan struct{}) bool {
 	r.c.counters.busy.Add(-1)
 	s.start()
 	return true
+}
+
+// relieve has another worker take the place of this one if it still waits for a host.
+func (r *run) relieve() {
+	c, s := r.c.crew, r.shift
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.waits || s.relieved:
+	case s.large:
+		r.relieveLocked(c.places, c.large)
+	default:
+		r.relieveLocked(c.places)
+	}
 }
 
 // depart prepares a contact for a lease. If its site has given no page yet, or gave the last one
@@ -156,19 +171,13 @@ func (r *run) await(ctx context.Context, q fetch.Request, send func(context.Cont
 		}
 	}
 	began := time.Now()
-	t := time.AfterFunc(promptly, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		switch {
-		case !s.waits || s.relieved:
-		case s.large:
-			r.relieveLocked(c.places, c.large)
-		default:
-			r.relieveLocked(c.places)
-		}
-	})
+	if s.late == nil {
+		s.late = time.AfterFunc(promptly, r.relieve)
+	} else {
+		s.late.Reset(promptly)
+	}
 	res, err := send(ctx, q)
-	t.Stop()
+	s.late.Stop()
 	took := time.Since(began)
 	if s.wait(false) {
 		c.took(took)

@@ -174,11 +174,10 @@ const (
 func textOf(body []byte, t *filter.Target) uint64 {
 	_, own, _ := strings.Cut(t.URL, "://")
 	if i := strings.IndexAny(own, "/?"); i >= 0 && len(own) > i+1 {
-		own = own[i:]
-		for _, s := range []string{own, strings.ReplaceAll(own, "&", "&amp;")} {
-			if own := []byte(s); bytes.Contains(body, own) {
-				body = bytes.ReplaceAll(body, own, nil)
-			}
+		own := []byte(own[i:])
+		body = without(body, own)
+		if bytes.IndexByte(own, '&') >= 0 {
+			body = without(body, bytes.ReplaceAll(own, []byte("&"), []byte("&amp;")))
 		}
 	}
 	h, n := uint64(14695981039346656037), 0 // FNV-1a
@@ -208,4 +207,11 @@ func textOf(body []byte, t *filter.Target) uint64 {
 		return 0
 	}
 	return max(h, 1)
+}
+
+func without(body, part []byte) []byte {
+	if !bytes.Contains(body, part) { // as most
+		return body
+	}
+	return bytes.ReplaceAll(body, part, nil)
 }

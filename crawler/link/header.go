@@ -32,7 +32,9 @@ func ExtractHeader(h http.Header, pageURL string, opts Options) *Page {
 			x.add(Refresh, []byte(HeaderURL(string(target))), "", "")
 		}
 	}
-	x.resolve(pageURL, textEncoding{Name: "utf-8"})
+	if len(x.page.Links) > 0 { // else nothing needs a base
+		x.resolve(pageURL, textEncoding{Name: "utf-8"})
+	}
 	x.page.Robots = RobotsTag(h.Values("X-Robots-Tag"), x.opts.Agent)
 	return &x.page
 }

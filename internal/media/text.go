@@ -113,6 +113,9 @@ func EncodingOf(head []byte, t Type) Encoding {
 // meta reads the encoding that a meta element declares. If none does, ok is false, and looks names the encoding that the
 // bytes seem to be in.
 func meta(head []byte) (e Encoding, looks string, ok bool) {
+	if plain(head) {
+		return Encoding{}, "windows-1252", false
+	}
 	found, name, _ := charset.DetermineEncoding(head, "")
 	if found == encoding.Nop || found == encoding.Encoding(charmap.Windows1252) {
 		return Encoding{}, name, false
@@ -122,6 +125,18 @@ func meta(head []byte) (e Encoding, looks string, ok bool) {
 		return e, "", ok
 	}
 	return encodingOf(found, name), "", true
+}
+
+// plain reports whether a text is in ASCII and lacks the word that declares encodings. It spares many pages a
+// tokenizer.
+func plain(text []byte) bool {
+	const word = "charset"
+	for i, c := range text {
+		if c >= utf8.RuneSelf || c|0x20 == word[0] && len(text)-i >= len(word) && strings.EqualFold(string(text[i:i+len(word)]), word) {
+			return false
+		}
+	}
+	return true
 }
 
 // xmlDeclaration reads the encoding that an XML declaration names (HTML Standard, "get an XML encoding").
