@@ -4,6 +4,8 @@ package crawler
 
 import (
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/link"
@@ -64,8 +66,16 @@ func (h HTML) Extract(p *Page) (*link.Page, error) {
 	if len(head.Links) > 0 {
 		doc.Links = append(head.Links, doc.Links...)
 	}
+	if site := siteOf(p.URL); h.Kinds&link.Image != 0 && t.HTML() && !needed(p.Lease.Entry) && strings.HasPrefix(site, "http") && !slices.ContainsFunc(doc.Links, isIcon) {
+		doc.Links = append(doc.Links, link.Link{URL: site + favicon, Raw: favicon, Kind: link.Image, Rel: "icon"})
+	}
 	return doc, err
 }
+
+// favicon is where browsers look for the icon of a page that names none (HTML Standard, "Link type icon").
+const favicon = "/favicon.ico"
+
+func isIcon(l link.Link) bool { return slices.Contains(strings.Fields(l.Rel), "icon") }
 
 // reader returns what reads the links in the body of an answer, nil if it has none, and its type.
 func (h HTML) reader(p *Page) (read func(r io.Reader, contentType, url string, o link.Options) (*link.Page, error), t media.Type) {

@@ -20,7 +20,7 @@ func TestRequisites(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWeb()
 			w.always("http://a.example/", answer{status: 200, body: `<link rel=stylesheet href=http://cdn.example/a.css><img src=/i.png srcset="http://img.example/2x.png 2x">` +
-				`<script src=http://cdn.example/s.js></script><a href=/deep>x</a><a href=http://b.example/>x</a><link rel=icon href=/icon.png>` +
+				`<script src=http://cdn.example/s.js></script><a href=/deep>x</a><a href=http://b.example/>x</a><link rel=icon href=/icon.png><link rel=manifest href=/app.json>` +
 				`<video src=http://cdn.example/moved.mp4></video><img src=http://no.example/secret.png><img src=/page><iframe src=http://ads.example/frame></iframe><iframe src=/own-frame></iframe><object data=http://b.example/o.pdf></object>`})
 			w.always("http://ads.example/frame", answer{status: 200, body: `<img src=/ad.png><a href=/buy>x</a>`})
 			w.always("http://a.example/own-frame", page())
@@ -32,7 +32,7 @@ func TestRequisites(t *testing.T) {
 			w.always("http://cdn.example/c.css", css(`@import "too-far.css"`))
 			w.always("http://cdn.example/moved.mp4", answer{status: 302, location: "http://films.example/1.mp4"})
 			w.always("http://no.example/robots.txt", text("User-agent: *\nDisallow: /"))
-			for _, u := range []string{"http://a.example/i.png", "http://a.example/deep.png", "http://img.example/2x.png", "http://img.example/bg.png", "http://cdn.example/s.js", "http://cdn.example/f.woff2", "http://films.example/1.mp4", "http://a.example/icon.png", "http://ads.example/ad.png", "http://b.example/o.pdf"} {
+			for _, u := range []string{"http://a.example/i.png", "http://a.example/deep.png", "http://img.example/2x.png", "http://img.example/bg.png", "http://cdn.example/s.js", "http://cdn.example/f.woff2", "http://films.example/1.mp4", "http://a.example/icon.png", "http://a.example/app.json", "http://a.example/favicon.ico", "http://ads.example/ad.png", "http://b.example/o.pdf"} {
 				w.always(u, answer{status: 200, kind: "application/octet-stream", body: "x"})
 			}
 			ways := map[string]string{}
@@ -51,7 +51,7 @@ func TestRequisites(t *testing.T) {
 			}
 			assert.Equal(t, map[string]string{
 				"a.example/": " ", "a.example/deep": "L a.example/", "a.example/deeper": "LL a.example/deep", "a.example/i.png": "E a.example/", "a.example/deep.png": "LE a.example/deep",
-				"a.example/own-frame": "L a.example/", "a.example/icon.png": "E a.example/", "b.example/o.pdf": "E a.example/",
+				"a.example/own-frame": "L a.example/", "a.example/icon.png": "E a.example/", "a.example/app.json": "E a.example/", "a.example/favicon.ico": "LE a.example/deep", "b.example/o.pdf": "E a.example/",
 				"ads.example/frame": "E a.example/", "ads.example/ad.png": "EE ads.example/frame",
 				"a.example/page": "E a.example/", "a.example/in-page": "LL a.example/page", "img.example/2x.png": "E a.example/", "img.example/bg.png": "EE cdn.example/a.css",
 				"cdn.example/a.css": "E a.example/", "cdn.example/b.css": "EE cdn.example/a.css", "cdn.example/c.css": "EEE cdn.example/b.css", "cdn.example/f.woff2": "EEE cdn.example/b.css",
@@ -59,7 +59,7 @@ func TestRequisites(t *testing.T) {
 			}, ways)
 			assert.False(t, slices.Contains(w.urls(), "http://no.example/secret.png"), "robots.txt holds for all")
 			assert.EqualValues(t, 4, p.Pages)
-			assert.EqualValues(t, 15, p.Requisites)
+			assert.EqualValues(t, 17, p.Requisites)
 			w.checkPolite(t, fixedOwed)
 		})
 	}

@@ -210,8 +210,8 @@ var pageNames = setOf("htm", "html", "xhtml", "xht", "shtml", "php", "asp", "asp
 // maxDocuments is how deep documents in srcdoc attributes are read.
 const maxDocuments = 3
 
-// document adds the links of a document in an attribute. Its base is that of the page (HTML Standard, "fallback
-// base URL").
+// document adds the links of a document in an attribute. Its base is that of the page, and its base element is relative
+// to that (HTML Standard, "fallback base URL").
 func (x *extractor) document(srcdoc []byte) {
 	if len(srcdoc) == 0 || x.documents == maxDocuments {
 		return
@@ -222,9 +222,29 @@ func (x *extractor) document(srcdoc []byte) {
 		_ = inner.run(bytes.NewReader(srcdoc)) // there is nothing to go wrong in memory
 	}
 	inner.endAnchor()
-	for _, l := range inner.page.Links {
-		if u, err := x.opts.Normalizer.Resolve(inner.base, l.Raw); inner.hasBase && err == nil {
-			l.Raw = u
+	own := 0
+	if inner.hasBase {
+		x.inner = append(x.inner, innerBase{href: inner.base})
+		own = len(x.inner)
+	}
+	shift := len(x.inner)
+	at := func(k int) int { // what inner calls k
+		if k == 0 {
+			return own
+		}
+		return k + shift
+	}
+	for _, d := range inner.inner {
+		x.inner = append(x.inner, innerBase{href: d.href, parent: at(d.parent)})
+	}
+	for i, l := range inner.page.Links {
+		k := own
+		if i < len(inner.of) {
+			k = at(inner.of[i])
+		}
+		if k > 0 {
+			x.of = append(x.of, make([]int, len(x.page.Links)-len(x.of))...)
+			x.of = append(x.of, k)
 		}
 		x.page.Links = append(x.page.Links, l)
 	}
@@ -303,6 +323,10 @@ func relKind(rel, contentType, as string) Kind {
 		case "stylesheet":
 			if kind == Related || kind == Relative {
 				kind = Stylesheet
+			}
+		case "manifest":
+			if kind == Related {
+				kind = Embed
 			}
 		case "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "preload", "modulepreload":
 			if kind == Related {

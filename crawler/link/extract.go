@@ -57,7 +57,9 @@ type extractor struct {
 	attrs    attributes
 	// documents is how many documents in attributes this one is in.
 	documents int
-	tail      []byte // start of a tag that ended the last text
+	inner     []innerBase // of documents in attributes that have one
+	of        []int       // by link, as far as needed: 1 more than the index in inner of its base; 0 for the page's
+	tail      []byte      // start of a tag that ended the last text
 }
 
 // run reads all tokens. A token that is too long ends a tokenizer; a new one continues after the
@@ -266,12 +268,8 @@ func (x *extractor) resolve(pageURL string, enc textEncoding) {
 		x.page.Base = ""
 	}
 	if x.hasBase {
-		var parse urlnorm.Normalizer // keeps what rules for keys would remove
-		s, err := parse.Resolve(pageURL, x.base)
-		if err == nil {
-			if b, err := n.Base(s); err == nil {
-				base, x.page.Base = b, s
-			}
+		if b, s, ok := x.under(pageURL, x.base); ok {
+			base, x.page.Base = b, s
 		}
 	}
 	kept := x.page.Links[:0]
@@ -282,6 +280,10 @@ func (x *extractor) resolve(pageURL string, enc textEncoding) {
 			break
 		}
 		ref := enc.encodeQuery(l.Raw)
+		base := base
+		if i < len(x.of) {
+			base = x.innerBase(x.of[i], base)
+		}
 		var err error
 		if base != nil {
 			l.URL, err = base.Resolve(ref)
@@ -301,6 +303,55 @@ func (x *extractor) resolve(pageURL string, enc textEncoding) {
 	}
 	clear(x.page.Links[len(kept):])
 	x.page.Links = kept
+}
+
+// under returns the base URL that a base element of a document gives, from the document's own.
+func (x *extractor) under(from, href string) (*urlnorm.Base, string, bool) {
+	var parse urlnorm.Normalizer // keeps what rules for keys would remove
+	s, err := parse.Resolve(from, href)
+	if err != nil {
+		return nil, "", false
+	}
+	b, err := x.opts.Normalizer.Base(s)
+	return b, s, err == nil
+}
+
+// innerBase is the base of a document in an attribute.
+type innerBase struct {
+	href   string
+	parent int // as in extractor.of
+	known  bool
+	url    string
+	base   *urlnorm.Base // nil if href gives none
+}
+
+// innerBase returns a base that extractor.of names; page is the page's. A base that cannot be used counts for nothing.
+func (x *extractor) innerBase(k int, page *urlnorm.Base) *urlnorm.Base {
+	for ; k > 0; k = x.inner[k-1].parent {
+		if x.find(k); x.inner[k-1].base != nil {
+			return x.inner[k-1].base
+		}
+	}
+	return page
+}
+
+// find resolves an inner base, once, relative to the nearest document around it that has one.
+func (x *extractor) find(k int) {
+	d := &x.inner[k-1]
+	if d.known {
+		return
+	}
+	d.known = true
+	from := x.page.Base
+	for p := d.parent; p > 0; p = x.inner[p-1].parent {
+		if x.find(p); x.inner[p-1].base != nil {
+			from = x.inner[p-1].url
+			break
+		}
+	}
+	if b, s, ok := x.under(from, d.href); ok {
+		d.base, d.url = b, s
+	}
 }
 
 // collapser gathers text with runs of blanks made one.

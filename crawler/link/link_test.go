@@ -58,6 +58,9 @@ func TestElements(t *testing.T) {
 		{"srcdoc", `<base href=/base/><iframe srcdoc="<a href=x>1</a>&lt;img src=&quot;i&quot;&gt;"></iframe><iframe srcdoc='<base href="http://b.example/"><a href=y></a>'></iframe><a href=z>`,
 			[]string{"anchor /base/x", "image /base/i", "anchor http://b.example/y", "anchor /base/z"}},
 		{"srcdoc in srcdoc", `<iframe srcdoc="<iframe srcdoc='<a href=x>'>">`, []string{"anchor /dir/x"}},
+		{"bases in srcdoc", `<iframe srcdoc="<base href=r/><a href=x><iframe srcdoc='<base href=s/><a href=y>'></iframe><iframe srcdoc='<a href=z>'></iframe>"></iframe><iframe srcdoc="<base href='data:,'><a href=v>"></iframe><a href=w><base href=/base/>`,
+			[]string{"anchor /base/r/x", "anchor /base/r/s/y", "anchor /base/r/z", "anchor /base/v", "anchor /base/w"}},
+		{"manifest", `<link rel=manifest href=m>`, []string{"embed /dir/m"}},
 		{"backgrounds", `<body background=b><table background=t><tr background=r><td background=d><p background=no>`, []string{"image /dir/b", "image /dir/t", "image /dir/r", "image /dir/d"}},
 		{"icons", `<link rel="shortcut icon" href=f><link rel=apple-touch-icon href=t><link rel=mask-icon href=m>`, []string{"image /dir/f", "image /dir/t", "image /dir/m"}},
 		{"loaded early", `<link rel=preload as=font href=f><link rel=preload as=style href=s><link rel=preload as=script href=j><link rel=preload as=image imagesrcset="i 1x"><link rel=preload as=fetch href=d><link rel=modulepreload href=m><link rel=preload as=video href=v>`,
@@ -375,7 +378,7 @@ func TestFeeds(t *testing.T) {
 func TestRelativesArePages(t *testing.T) {
 	for rel, want := range map[string]Kind{
 		"next": Relative, "PREV": Relative, "alternate": Relative, "up first": Relative, "help noopener": Relative, "amphtml": Relative, "license": Relative,
-		"icon": Image, "preload": Related, "dns-prefetch": Related, "manifest": Related, "search": Related, "pingback": Related, "shortlink": Related, "": Related,
+		"icon": Image, "preload": Related, "dns-prefetch": Related, "manifest": Embed, "search": Related, "pingback": Related, "shortlink": Related, "": Related,
 		"alternate stylesheet": Stylesheet, "stylesheet alternate": Stylesheet, "next canonical": Canonical,
 	} {
 		doc, err := Extract(strings.NewReader(`<link rel="`+rel+`" href=/x>`), "text/html", "http://a.example/", Options{})

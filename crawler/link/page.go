@@ -54,12 +54,12 @@ const (
 	Refresh                     // meta http-equiv=refresh, Refresh header
 	Form                        // form with method GET
 	Canonical                   // link rel=canonical, as an element or a header
-	Related                     // another rel, such as search or manifest: see Link.Rel
+	Related                     // another rel, such as search: see Link.Rel
 	Stylesheet                  // link rel=stylesheet, @import
 	Image                       // img, input type=image, picture, video poster, SVG, link rel=icon, background attributes
 	Script                      // script, link rel=modulepreload
 	Media                       // audio, video, track, bgsound, and source outside of pictures
-	Embed                       // embed, object, if no page is in them
+	Embed                       // embed, object, if no page is in them; link rel=manifest
 	Style                       // url() in style elements, style attributes and style sheets: images and fonts
 	Feed                        // link rel=alternate with the type of RSS or Atom
 	Relative                    // link rel=next, prev, alternate and the like, to a page
