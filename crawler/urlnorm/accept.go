@@ -34,9 +34,8 @@ func (n *Normalizer) other(raw string) bool {
 	if len(n.others) == 0 {
 		return false
 	}
-	s, _, ok := strings.Cut(raw[:min(len(raw), 64)], ":")
-	_, known := n.others[strings.ToLower(strings.TrimLeft(s, " "))]
-	return ok && known
+	_, known := n.others[schemeOf(raw)]
+	return known
 }
 
 // bounded applies the checks that are independent of the scheme.
@@ -73,7 +72,7 @@ func (n *Normalizer) parseOther(raw string, base *whatwg.Url) (URL, error) {
 	}
 	u := split(href)
 	// The standard leaves these hosts unchanged; here they are treated as names.
-	host, err := parse("http://"+strings.ReplaceAll(u.Host, aceMark, "xn--")+"/", nil)
+	host, err := parse("http://"+u.Host+"/", nil)
 	if err != nil {
 		return URL{}, err
 	}

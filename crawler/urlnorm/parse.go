@@ -4,6 +4,7 @@
 package urlnorm
 
 import (
+	"encoding/hex"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -20,66 +21,87 @@ const MaxLength = 8 << 10
 // made of at signs would cost a tenth of a second.
 const maxAt = 64
 
-// aceMark replaces the xn-- of a label during parsing, since the parser would reject labels whose
-// punycode is invalid. A page that contains the mark only gets what it could have written directly.
-const aceMark = "{ace}"
-
 var parser = whatwg.NewParser(
 	whatwg.WithPreParseHostFunc(shieldHost),
 	whatwg.WithPostParseHostFunc(unshieldHost),
+	whatwg.WithPathPercentEncodeSet(whatwg.PathPercentEncodeSet.Set('^')), // as the standard has done since 2023
 )
 
-// unshieldHost reverts shieldHost, and leaves marks unchanged that shieldHost would not have set.
-func unshieldHost(_ *whatwg.Url, host string) string {
-	if plain := strings.ReplaceAll(host, aceMark, "xn--"); shieldHost(nil, plain) == host {
-		return plain
+// shieldMark begins what stands for a name that is not plain while the parser reads it: the mark and the name in
+// hexadecimal. The parser's own reading of names is not the standard's: it refuses ASCII beyond letters, digits and hyphens beside
+// international labels, and takes -1 for a number.
+const shieldMark = "_"
+
+// shieldHost reads a host as the URL Standard does, and returns what the parser reads in the same way.
+func shieldHost(u *whatwg.Url, host string) string {
+	const refused = " " // behind it
+	if strings.HasPrefix(host, "[") {
+		if strings.Count(host, "[") > 1 || strings.Count(host, "]") > 1 { // the parser drops all of them
+			return host + refused
+		}
+		return host
 	}
-	return host
+	if plainHost(host) || !u.IsSpecialScheme() { // others are opaque
+		return host
+	}
+	name, ok := domain(host)
+	switch {
+	case !ok:
+		return host + refused
+	case !endsInNumber(name):
+		return shieldMark + hex.EncodeToString([]byte(name))
+	case strings.ContainsAny(name, "+-"): // the parser reads signs
+		return host + refused
+	}
+	return name
 }
 
-// names is the profile of the URL Standard ("domain to ASCII", beStrict false). The parser's own has
-// UseSTD3ASCIIRules, and so refuses underscores beside international labels.
+// unshieldHost returns the name that shieldHost has hidden.
+func unshieldHost(_ *whatwg.Url, host string) string {
+	hidden, ok := strings.CutPrefix(host, shieldMark)
+	if !ok {
+		return host
+	}
+	name, _ := hex.DecodeString(hidden)
+	return string(name)
+}
+
+// names is the profile of the URL Standard ("domain to ASCII", beStrict false).
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.VerifyDNSLength(false), idna.StrictDomainName(false),
 	idna.ValidateLabels(true), idna.CheckHyphens(false), idna.CheckJoiners(true), idna.Transitional(false))
 
-// toASCII returns the ASCII form of an international name; other hosts, and what is no name, unchanged.
-func toASCII(host string) string {
-	name := host
-	if strings.Contains(name, "%") {
-		name, _ = url.PathUnescape(name)
+// domain returns the ASCII form of a name, which may be an IPv4 address; ok is false if the URL Standard refuses the name.
+// Beyond the standard, a name in ASCII may have labels with invalid punycode.
+func domain(host string) (name string, ok bool) {
+	name, err := url.PathUnescape(host)
+	if err != nil {
+		return "", false // a percent sign is left, which is forbidden
 	}
-	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) || !utf8.ValidString(name) {
-		return host
-	}
-	if ascii, err := names.ToASCII(name); err == nil && ascii != "" && !strings.ContainsFunc(ascii, forbidden) {
-		return ascii
-	}
-	return host
-}
-
-// forbidden reports whether a character is no part of a plain host name: it is forbidden in domains, or of aceMark.
-func forbidden(r rune) bool {
-	return r <= ' ' || r >= 0x7f || strings.ContainsRune("#%/:<>?@[\\]^{|}", r)
-}
-
-// shieldHost replaces the xn-- of labels in plain host names by aceMark.
-func shieldHost(u *whatwg.Url, host string) string {
-	if u != nil && crawlable(u.Scheme()) { // hosts of other schemes may be opaque
-		host = toASCII(host)
-	}
-	if !strings.Contains(host, "--") {
-		return host
-	}
-	if strings.ContainsFunc(host, forbidden) {
-		return host
-	}
-	labels := strings.Split(host, ".")
-	for i, l := range labels {
-		if len(l) >= len("xn--") && strings.EqualFold(l[:len("xn--")], "xn--") {
-			labels[i] = aceMark + l[len("xn--"):]
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		if strings.Contains("."+strings.ToLower(name)+".", ".xn--.") { // idna drops it
+			return "", false
 		}
+		// UTS 46 maps the capital sharp s to the small one since Unicode 15.1, and idna has the tables of an older one.
+		ascii, err := names.ToASCII(strings.ReplaceAll(name, "\u1e9e", "\u00df"))
+		if err != nil || !utf8.ValidString(name) {
+			return "", false
+		}
+		name = ascii
 	}
-	return strings.Join(labels, ".")
+	return strings.ToLower(name), name != "" && !strings.ContainsFunc(name, forbidden)
+}
+
+// forbidden reports whether a character is a forbidden domain code point.
+func forbidden(r rune) bool {
+	return r <= ' ' || r == 0x7f || strings.ContainsRune("#%/:<>?@[\\]^|", r)
+}
+
+// endsInNumber reports whether a name is read as an IPv4 address (URL Standard, "ends in a number checker").
+func endsInNumber(name string) bool {
+	name = strings.TrimSuffix(name, ".")
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	digits, hexadecimal := strings.CutPrefix(last, "0x")
+	return last != "" && strings.Trim(last, "0123456789") == "" || hexadecimal && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 func crawlable(scheme string) bool {
@@ -88,13 +110,20 @@ func crawlable(scheme string) bool {
 
 // check rejects, before parsing, URLs of other schemes and URLs that would be expensive to parse.
 func check(raw string) error {
-	if s, _, ok := strings.Cut(raw[:min(len(raw), 64)], ":"); ok {
-		s = strings.ToLower(strings.TrimLeft(s, " "))
-		if isScheme(s) && !crawlable(s) {
-			return ErrScheme
-		}
+	if s := schemeOf(raw); isScheme(s) && !crawlable(s) {
+		return ErrScheme
 	}
 	return bounded(raw)
+}
+
+// schemeOf returns what is before the first colon of raw, in lower case; empty if that is not ASCII or long: the Kelvin
+// sign in lower case is k.
+func schemeOf(raw string) string {
+	s, _, ok := strings.Cut(raw[:min(len(raw), 64)], ":")
+	if !ok || strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return ""
+	}
+	return strings.ToLower(strings.TrimLeft(s, " "))
 }
 
 // isScheme reports whether s is all lower-case letters. Rarer schemes are left to

@@ -3,6 +3,8 @@
 
 package urlnorm
 
+import "strings"
+
 // Reference returns the URL, of any scheme, that ref means relative to base, as serialized by the
 // URL Standard; an absolute ref needs no base. No rules are applied, and fragments stay. Use it for
 // links that a crawler does not follow, such as mailto: a [Normalizer] rejects those with
@@ -18,6 +20,10 @@ func Reference(base, ref string) (string, error) {
 		return "", syntaxError{err}
 	}
 	s := w.Href(false)
+	// The last space of an opaque path is encoded, which the parser does not do yet. Other paths have none.
+	if i := strings.IndexAny(s, "?#"); i > 0 && s[i-1] == ' ' {
+		s = s[:i-1] + "%20" + s[i:]
+	}
 	if len(s) > MaxLength {
 		return "", ErrTooLong
 	}

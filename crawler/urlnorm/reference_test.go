@@ -16,6 +16,9 @@ func TestReference(t *testing.T) {
 		"//b.example":                   "http://b.example/",
 		"g:h":                           "g:h",
 		"HTTP://B.example:80":           "http://b.example/",
+		"x://xn--a/":                    "x://xn--a/",
+		"x:a  #b":                       "x:a %20#b",
+		"x:a ?b c":                      "x:a%20?b%20c",
 	} {
 		got, err := Reference("http://a.example/x/", ref)
 		require.NoError(t, err)
