@@ -11,6 +11,8 @@ import (
 
 	whatwg "github.com/nlnwa/whatwg-url/url"
 	"golang.org/x/net/idna"
+
+	hostname "github.com/seed-7440039f/frontier/internal/idna"
 )
 
 // MaxLength is the maximum length of a URL in bytes. Common servers accept no more, and a page
@@ -78,13 +80,21 @@ func domain(host string) (name string, ok bool) {
 		return "", false // a percent sign is left, which is forbidden
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
-		if strings.Contains("."+strings.ToLower(name)+".", ".xn--.") { // idna drops it
+		if !utf8.ValidString(name) {
 			return "", false
 		}
 		// UTS 46 maps the capital sharp s to the small one since Unicode 15.1, and idna has the tables of an older one.
-		ascii, err := names.ToASCII(strings.ReplaceAll(name, "\u1e9e", "\u00df"))
-		if err != nil || !utf8.ValidString(name) {
+		name = strings.ReplaceAll(name, "\u1e9e", "\u00df")
+		ascii, err := names.ToASCII(name)
+		if err != nil {
 			return "", false
+		}
+		for label := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune(".\u3002\uff0e\uff61", r) }) {
+			if len(label) >= len("xn--") && strings.EqualFold(label[:len("xn--")], "xn--") {
+				if mapped, err := hostname.ToASCII(label); err != nil || mapped == "xn--" { // names reads it otherwise
+					return "", false
+				}
+			}
 		}
 		name = ascii
 	}
