@@ -39,6 +39,8 @@ func TestParse(t *testing.T) {
 		`text/html; charset='utf-8'`:                     {"text/html", "'utf-8'"},
 		`text/html; a="; charset=x"; charset=utf-8`:      {"text/html", "utf-8"},
 		"text/html; charset =utf-8":                      {"text/html", ""},
+		`text/html; charset=""; charset=utf-8`:           {"text/html", ""},
+		"text/html; charset=utf\v8; charset=utf-8":       {"text/html", "utf-8"},
 		"text/html; charset= utf-8":                      {"text/html", " utf-8"}, // labels are trimmed
 	} {
 		got := Parse(field)

@@ -27,30 +27,35 @@ func Parse(field string) Type {
 		return Type{}
 	}
 	t := Type{Essence: strings.ToLower(top + "/" + sub)}
+	found := false
 	for params != "" {
 		params = strings.TrimLeft(params, blanks)
 		i := strings.IndexAny(params, ";=")
 		if i < 0 {
 			break
 		}
-		name, value := params[:i], ""
+		name, value, empty := params[:i], "", false // whether it may be empty
 		sep := params[i]
 		if params = params[i+1:]; sep == ';' {
 			continue
 		}
 		if strings.HasPrefix(params, `"`) {
+			empty = true
 			value, params = quoted(params[1:])
 			_, params, _ = strings.Cut(params, ";")
 		} else {
 			value, params, _ = strings.Cut(params, ";")
 			value = strings.TrimRight(value, blanks)
 		}
-		if t.Charset == "" && strings.EqualFold(name, "charset") {
-			t.Charset = value
+		if !found && strings.EqualFold(name, "charset") && (empty || value != "") && !strings.ContainsFunc(value, control) {
+			t.Charset, found = value, true
 		}
 	}
 	return t
 }
+
+// control reports whether a character makes a value invalid.
+func control(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 
 // blanks are HTTP's.
 const blanks = " \t\r\n"
