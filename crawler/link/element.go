@@ -27,7 +27,7 @@ var breaksOut = setOf("b", "big", "blockquote", "body", "br", "center", "code", 
 // elements interns the names of all relevant elements.
 var elements = func() map[string]string {
 	all := make(map[string]string)
-	for _, n := range []string{"iframe", "math", "noembed", "noframes", "noscript", "picture", "script", "style", "svg", "textarea", "title", "xmp"} {
+	for _, n := range []string{"iframe", "math", "noembed", "noframes", "noscript", "picture", "plaintext", "script", "style", "svg", "textarea", "title", "xmp"} {
 		all[n] = n
 	}
 	for n := range wanted {

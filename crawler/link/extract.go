@@ -44,6 +44,7 @@ type extractor struct {
 
 	raw      string // current element with raw text: script, title, ...
 	foreign  int    // open svg and math elements
+	noFrames bool   // inside noframes
 	picture  bool   // inside picture
 	anchor   int    // index of the link that collects text; -1 if none
 	text     collapser
@@ -91,14 +92,17 @@ func (x *extractor) run(r io.Reader) error {
 
 func (x *extractor) tokens() {
 	for {
+		x.z.AllowCDATA(x.foreign > 0)
 		switch x.z.Next() {
 		case html.ErrorToken:
 			return
 		case html.TextToken:
 			x.tail = openTag(x.z.Raw())
 			x.onText()
-		case html.StartTagToken, html.SelfClosingTagToken:
-			x.onStart()
+		case html.StartTagToken:
+			x.onStart(false)
+		case html.SelfClosingTagToken:
+			x.onStart(true)
 		case html.EndTagToken:
 			x.onEnd()
 		}
@@ -130,8 +134,8 @@ func (x *extractor) onText() {
 	}
 }
 
-func (x *extractor) onStart() {
-	// The tokenizer ignores self-closing here: <script/> opens a script.
+func (x *extractor) onStart(closed bool) {
+	// Only foreign elements can be closed by their start tags: <script/> opens a script.
 	x.raw, x.inTitle, x.inStyle = "", false, false
 	every := x.opts.Kinds&(Style|Image) != 0 // any element may have a style, and some a background
 	if tag := plainName(x.z.Raw()); tag != nil && elements[string(tag)] == "" && !every {
@@ -154,10 +158,12 @@ func (x *extractor) onStart() {
 	}
 	switch name {
 	case "svg", "math":
-		x.foreign++
-	case "iframe", "noembed", "script", "style", "textarea", "xmp", "title":
+		if !closed {
+			x.foreign++
+		}
+	case "iframe", "noembed", "plaintext", "script", "style", "textarea", "xmp", "title":
 		x.inStyle = name == "style"
-		if x.foreign > 0 {
+		if x.foreign > 0 || x.noFrames { // all of noframes is text, and ends where its own tag ends
 			x.z.NextIsNotRawText()
 			break
 		}
@@ -167,8 +173,9 @@ func (x *extractor) onStart() {
 		}
 	case "noscript", "noframes":
 		x.z.NextIsNotRawText() // a crawler runs no scripts and shows no frames
-	case "picture":
-		x.picture = true
+		x.noFrames = x.noFrames || name == "noframes"
+	case "picture", "audio", "video":
+		x.picture = name == "picture"
 	}
 	if wanted[name] || every {
 		x.attrs.read(x.z, more)
@@ -199,6 +206,8 @@ func (x *extractor) onEnd() {
 		x.inTitle = false
 	case "svg", "math":
 		x.foreign = max(0, x.foreign-1)
+	case "noframes":
+		x.noFrames = false
 	case "picture":
 		x.picture = false
 	}
