@@ -60,6 +60,11 @@ var kinds = []struct {
 	{"urlnorm", runNormalize},
 	{"psl", runRegistrable},
 	{"percent_encoding", runPercentEncoding},
+	{"percent-encoding", runPercentEncoding},
+	{"toascii", runToASCII},
+	{"mime", runMIMETypes},
+	{"generated-mime", runMIMETypes},
+	{"content", runContentTypes},
 	{"charset", runCharset},
 	{"srcset", runSrcset},
 	{"sitemaps", runSitemaps},
@@ -73,7 +78,7 @@ func find(dir string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		pattern = filepath.Join(root, "crawler", "*", "testdata", "*.json")
+		pattern = filepath.Join(root, "*", "*", "testdata", "*.json")
 	} else if _, err := os.Stat(dir); err != nil {
 		return nil, err
 	}
@@ -81,7 +86,13 @@ func find(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := slices.DeleteFunc(all, func(file string) bool { return runner(file) == nil })
+	files := slices.DeleteFunc(all, func(file string) bool {
+		unknown := runner(file) == nil
+		if unknown && dir != "" {
+			fmt.Fprintf(os.Stderr, "suites: %s is not run: its name begins with none of %s\n", file, prefixes())
+		}
+		return unknown
+	})
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: no suites there; their names begin with one of %s", pattern, prefixes())
 	}

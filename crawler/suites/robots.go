@@ -31,7 +31,8 @@ func runRobots(r *report, raw []byte) error {
 			body
 			ID         string
 			Body       *int // of Bodies
-			Agent, URL string
+			Agent      *string
+			URL        string
 			Allowed    bool
 			GoogleOnly bool `json:"google_only"`
 			Contested  []string
@@ -48,6 +49,9 @@ func runRobots(r *report, raw []byte) error {
 		if c.ID == "" {
 			c.ID = fmt.Sprintf("cases/%d", i)
 		}
+		if c.Agent == nil {
+			return fmt.Errorf("%s: no agent: another shape of cases", c.ID)
+		}
 		text := c.body
 		if c.Body != nil {
 			if *c.Body < 0 || *c.Body >= len(file.Bodies) {
@@ -55,8 +59,8 @@ func runRobots(r *report, raw []byte) error {
 			}
 			text = file.Bodies[*c.Body]
 		}
-		ok := robots.Parse(text.bytes()).Group(c.Agent).Allowed(c.URL) == c.Allowed
-		detail := fmt.Sprintf("agent %q, URL %q: allowed is %v", c.Agent, c.URL, ok == c.Allowed)
+		ok := robots.Parse(text.bytes()).Group(*c.Agent).Allowed(c.URL) == c.Allowed
+		detail := fmt.Sprintf("agent %q, URL %q: allowed is %v", *c.Agent, c.URL, ok == c.Allowed)
 		switch {
 		case c.Contested != nil:
 			r.add(c.ID, contested, detail+", "+strings.Join(c.Contested, " and ")+" answers otherwise than the suite, which has "+fmt.Sprint(c.Allowed))

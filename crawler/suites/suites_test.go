@@ -44,6 +44,9 @@ func TestCounts(t *testing.T) {
 		"robots_google.json":               {140, 0, 6, 1, 0},
 		"robots_spectest_correctness.json": {139, 0, 6, 1, 0},
 		"urltestdata_wpt.json":             {891, 0, 0, 0, 0},
+		"toascii_wpt.json":                 {33, 0, 0, 0, 6},
+		"mime_types_wpt.json":              {74, 0, 0, 0, 0},
+		"content_types_wpt.json":           {16, 0, 0, 0, 0},
 		"resolve_rfc3986.json":             {40, 0, 0, 0, 1},
 		"urlnorm_crawlercommons.json":      {148, 0, 0, 0, 16},
 		"psl.json":                         {77, 0, 0, 0, 0},
@@ -74,6 +77,9 @@ func TestFailuresAreSeen(t *testing.T) {
 		"urltestdata.json":      `["comment",{"input":"http://a.example","base":null,"href":"http://a.example/wrong"}]`,
 		"resolve.json":          `{"base":"http://a/b","cases":[{"ref":"c","out":"http://a/d"}]}`,
 		"urlnorm.json":          `{"normalize":[{"in":"http://a.example/","out":"http://b.example/"}]}`,
+		"toascii.json":          `[{"input":"\u00df","output":"ss"}]`,
+		"mime.json":             `[{"input":"text/html;charset=gbk","output":"text/html","encoding":"UTF-8"}]`,
+		"content.json":          `[{"input":["text/html","text/plain"],"mimeType":"text/html"}]`,
 		"psl.json":              `{"cases":[{"host":"a.example.com","registrable":"a.example.com"}]}`,
 		"percent_encoding.json": `[{"input":"a","output":{"utf-8":"b"}}]`,
 		"charset.json":          `{"cases":[{"id":"x","data_b64":"YQ==","encoding":"koi8-r"}]}`,
@@ -99,12 +105,12 @@ func TestFilesThatCannotBeRun(t *testing.T) {
 	assert.ErrorContains(t, err, "no suites there")
 	_, err = find(filepath.Join(dir, "missing"))
 	assert.ErrorIs(t, err, os.ErrNotExist)
-	for name, text := range map[string]string{"robots-a.json": "{", "robots-b.json": "{}", "robots-c.json": `{"cases":[{"body":7}]}`} {
+	for name, text := range map[string]string{"robots-a.json": "{", "robots-b.json": "{}", "robots-c.json": `{"cases":[{"agent":"a","body":7}]}`, "robots-d.json": `{"cases":[{"agents":["a"]}]}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	files, err := find(dir)
 	require.NoError(t, err)
-	require.Len(t, files, 3)
+	require.Len(t, files, 4)
 	for _, file := range files {
 		_, err := run(file)
 		assert.Error(t, err, file)
