@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -109,4 +111,18 @@ func TestNothingFollowsAChunkedBody(t *testing.T) {
 	require.NoError(t, err)
 	_, err = in.ReadByte()
 	assert.Error(t, err, "the rest is no request")
+}
+
+// Clients see each answer that says to come again. The log of -quiet has what the frontier itself failed at.
+func TestBusyIsNoWarning(t *testing.T) {
+	var log bytes.Buffer
+	x := serve(t, Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	for range maxScans {
+		x.s.scans <- struct{}{}
+	}
+	x.problem(503, "busy", "GET", "/v1/list", "")
+	for range maxScans {
+		<-x.s.scans
+	}
+	assert.Empty(t, log.String())
 }

@@ -340,7 +340,7 @@ func problemOf(err error) *problem {
 // fail answers with an error, or appends it if the answer has begun.
 func (c *call) fail(err error) {
 	p := problemOf(err)
-	if p.status >= 500 && c.r.Context().Err() == nil { // else the client has gone
+	if p.kind == "internal" && c.r.Context().Err() == nil { // else the client has gone
 		c.s.log.Warn("a request failed", "path", c.r.URL.Path, "error", err)
 	}
 	b, _ := json.Marshal(p)
@@ -385,7 +385,7 @@ func (c *call) flush() error {
 	return http.NewResponseController(c.w).Flush()
 }
 
-// decode reads a small JSON object into x; without a body x stays.
+// decode reads a small JSON object into x; without a body, or with null, x stays.
 func (c *call) decode(x any) error {
 	c.deadline()
 	in := &counted{in: http.MaxBytesReader(c.w, c.r.Body, maxLine), room: &c.s.room}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,8 +61,11 @@ func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, err error) {
 			return t, err
 		}
 	}
-	if r.Crawls != nil && len(r.Crawls) == 0 {
+	switch {
+	case r.Crawls != nil && len(r.Crawls) == 0:
 		return t, badRequest("crawls is empty: want at least one name, or no crawls at all for every one")
+	case slices.Contains(r.Crawls, ""): // also for null
+		return t, badRequest("crawls has an empty name; that of URLs without a crawl is %s", DefaultCrawl)
 	}
 	return t, nil
 }

@@ -33,6 +33,7 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 	var priority int64
 	var meta map[string][]string
 	var dated, spanned bool
+	known := members{names: itemMembers}
 	e := &it.entry
 	wrong := func(format string, args ...any) {
 		if it.err == nil {
@@ -40,15 +41,12 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 		}
 	}
 	for first := true; ; first = false {
-		name, ok, err := in.member(first)
+		name, ok, err := in.member(first, &known)
 		if err != nil {
 			return it, err
 		}
 		if !ok {
 			break
-		}
-		if in.null() {
-			continue
 		}
 		switch string(name) {
 		case "url":
@@ -84,8 +82,6 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 			e.Finished, err = in.bool()
 		case "id":
 			it.id, err = in.text()
-		default:
-			err = errMember
 		}
 		if err != nil {
 			return it, fmt.Errorf("%.40s: %w", name, err)
@@ -108,8 +104,14 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 	return it, nil
 }
 
-// errMember is the error of a member that is unknown.
-var errMember = errors.New("there is no such member")
+// itemMembers are the members of a URL, and endMembers those of an end.
+var (
+	itemMembers = []string{"url", "crawl", "depth", "weight", "priority", "not_before", "not_before_s", "meta", "force", "hint", "host", "finished", "id"}
+	endMembers  = []string{
+		"lease", "result", "failure", "uncontacted", "ended_ago_s", "duration_s", "retry_after_s", "crawl_delay_s", "modified",
+		"bytes", "next", "next_s", "meta", "add",
+	}
+)
 
 // end is how a lease ended.
 type end struct {
@@ -145,8 +147,9 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 	}
 	o := &e.outcome
 	var dated, spanned bool // Next
+	known := members{names: endMembers}
 	for first := true; ; first = false {
-		name, ok, err := in.member(first)
+		name, ok, err := in.member(first, &known)
 		switch {
 		case err != nil || ok:
 		case o.Result == frontier.Requeue && !o.Next.IsZero():
@@ -156,9 +159,6 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 		}
 		if !ok || err != nil {
 			return e, err
-		}
-		if in.null() {
-			continue
 		}
 		var text []byte
 		switch string(name) {
@@ -222,8 +222,6 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 					e.add = append(e.add, it)
 				}
 			}
-		default:
-			err = errMember
 		}
 		if err != nil {
 			return e, fmt.Errorf("%.40s: %w", name, err)

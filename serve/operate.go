@@ -167,9 +167,12 @@ func (s *Service) putRule(c *call) error {
 
 // rule is that of the body.
 func (c *call) rule() (frontier.Rule, error) {
-	var r console.Rule
+	var r *console.Rule
 	if err := c.decode(&r); err != nil {
 		return frontier.Rule{}, err
+	}
+	if r == nil {
+		return frontier.Rule{}, badRequest("the rule is missing: want an object; {} sets nothing")
 	}
 	set, err := r.Rule()
 	if err != nil {

@@ -4,10 +4,12 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -75,24 +77,50 @@ func (s *scanner) more(first bool, end byte) (bool, error) {
 	return false, s.want("a comma")
 }
 
-// member reads the name of the next member of an object, or its end.
-func (s *scanner) member(first bool) (name []byte, ok bool, err error) {
-	if ok, err = s.more(first, '}'); !ok || err != nil {
-		return nil, false, err
-	}
-	if name, err = s.bytes(); err == nil {
-		err = s.take(':')
-	}
-	return name, err == nil, err
+// members are the names that an object may have, and which of them it has had.
+type members struct {
+	names []string
+	seen  uint32
 }
 
-// null skips a null.
-func (s *scanner) null() bool {
-	if s.space() == 'n' && s.i+4 <= len(s.b) && string(s.b[s.i:s.i+4]) == "null" {
-		s.i += 4
-		return true
+// member reads the name of the next member that has a value, or the end of the object. Names that are unknown or
+// come again are errors, whatever the value: a member that is null is as if it were missing.
+func (s *scanner) member(first bool, of *members) (name []byte, ok bool, err error) {
+	for ; ; first = false {
+		if ok, err = s.more(first, '}'); !ok || err != nil {
+			return nil, false, err
+		}
+		if name, err = s.name(); err != nil {
+			return nil, false, err
+		}
+		switch i := slices.IndexFunc(of.names, func(known string) bool { return known == string(name) }); {
+		case i < 0:
+			return nil, false, fmt.Errorf("%.40s: %w", name, errMember)
+		case of.seen&(1<<i) != 0:
+			return nil, false, twice(name)
+		default:
+			of.seen |= 1 << i
+		}
+		if !bytes.HasPrefix(s.b[s.i:], []byte("null")) {
+			return name, true, nil
+		}
+		s.i += len("null")
 	}
-	return false
+}
+
+// errMember is the error of a member that is unknown.
+var errMember = errors.New("there is no such member")
+
+func twice(name []byte) error { return fmt.Errorf("%.40s: it is there twice", name) }
+
+// name reads the name of a member, and goes to its value.
+func (s *scanner) name() ([]byte, error) {
+	name, err := s.bytes()
+	if err == nil {
+		err = s.take(':')
+	}
+	s.space()
+	return name, err
 }
 
 // bytes reads a string. The result is part of b if it has no escapes.
@@ -236,11 +264,18 @@ func (s *scanner) meta() (map[string][]string, error) {
 	}
 	m := map[string][]string{}
 	for first := true; ; first = false {
-		name, ok, err := s.member(first)
-		if !ok {
+		ok, err := s.more(first, '}')
+		if !ok || err != nil {
 			return m, err
 		}
+		name, err := s.name()
+		if err != nil {
+			return nil, err
+		}
 		key := string(name)
+		if m[key] != nil {
+			return nil, twice(name)
+		}
 		if err := s.take('['); err != nil {
 			return nil, err
 		}

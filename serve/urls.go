@@ -121,7 +121,7 @@ func (s *Service) postURLs(c *call) error {
 
 // hint says what may be wrong with a body whose lines are all bad.
 func (a *adding) hint() string {
-	if a.lines.format == formatLines && strings.Contains(a.tally.faults[0].Detail, errSyntax.Error()) {
+	if fault := a.tally.faults[0].Detail; a.lines.format == formatLines && strings.HasPrefix(fault, errSyntax.Error()) && strings.Contains(fault, "'{' should be") {
 		return "; URLs without JSON need Content-Type: text/plain"
 	}
 	return ""
