@@ -143,7 +143,7 @@ func (r *Rule) check(now time.Time) error {
 		bad("Paused is %d; want Unset, On or Off", r.Paused)
 	}
 	if t := r.BlockedUntil; !t.IsZero() && (!t.After(now) || t.Sub(now) > maxBlock) {
-		bad("BlockedUntil is %v; want a time within 100 years from %v", t, now)
+		bad("BlockedUntil is %s; want a time within 100 years from %s", t.Format(time.RFC3339), now.Format(time.RFC3339))
 	}
 	if r.Weight != 0 {
 		bad("Weight is %d; only a crawl has one", r.Weight)

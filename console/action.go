@@ -280,7 +280,7 @@ var actions = map[string]action{
 		return said(c.f.Resume(s), "%s goes on", s)
 	}},
 	"block": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		until, err := a.until(time.Now())
+		until, err := a.until(c.f.Now())
 		if err != nil {
 			return Result{}, err
 		}

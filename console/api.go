@@ -105,7 +105,7 @@ func statusOf(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, ErrConflict), errors.Is(err, frontier.ErrNotLeased):
 		return http.StatusConflict
-	case errors.As(err, &bad), errors.As(err, &line), errors.Is(err, ErrAction):
+	case errors.As(err, &bad), errors.As(err, &line), errors.Is(err, ErrAction), errors.Is(err, frontier.ErrVersion): // the last is of an export
 		return http.StatusBadRequest
 	case errors.Is(err, errNoPage):
 		return http.StatusNotFound
@@ -179,7 +179,7 @@ func (c *Console) host(r *http.Request) (any, error) {
 		name = key
 	}
 	h, err := c.f.Host(r.Context(), name)
-	x := c.hostView(h, time.Now())
+	x := c.hostView(h, c.f.Now())
 	if errors.Is(err, frontier.ErrUnknownHost) {
 		x.Known, x.Why, err = false, c.noURL(r.Context(), name), nil
 	}
@@ -243,7 +243,7 @@ func (c *Console) url(r *http.Request) (any, error) {
 		URL: u, Crawl: uint32(crawl), State: s.State.String(), Host: s.Host, Priority: s.Priority, Attempt: s.Attempt,
 		Depth: s.Entry.Depth, Until: when(s.Until), Visits: s.History.Visits, Changes: s.History.Changes, Last: when(s.History.LastVisit),
 	}
-	now := time.Now()
+	now := c.f.Now()
 	left := Ago(s.Until.Sub(now))
 	switch s.State {
 	case frontier.URLUnknown:
@@ -285,7 +285,7 @@ func (c *Console) due(r *http.Request) (any, error) {
 	if err := q.err(); err != nil {
 		return nil, err
 	}
-	out := HostList{Now: time.Now().UTC(), Hosts: []HostRow{}}
+	out := HostList{Now: c.f.Now().UTC(), Hosts: []HostRow{}}
 	next, err := c.f.Upcoming(r.Context(), n, false)
 	if err != nil {
 		return nil, refused(err)
@@ -323,7 +323,7 @@ func (c *Console) changed(r *http.Request) (any, error) {
 	var at time.Time
 	if s := r.URL.Query().Get("at"); s != "" {
 		var err error
-		if at, err = time.Parse(time.RFC3339, s); err != nil || at.After(time.Now()) {
+		if at, err = time.Parse(time.RFC3339, s); err != nil || at.After(c.f.Now()) {
 			return nil, &badRequest{fmt.Errorf("at: want a time that has passed, as in 2027-01-31T08:00:00Z, not %.40q", s)}
 		}
 	}

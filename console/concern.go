@@ -99,7 +99,7 @@ var contrary = map[string]struct {
 }{
 	"pause": {func(r *frontier.Rule) bool { return r.Paused == frontier.Off }, "go on"},
 	"resume": {func(r *frontier.Rule) bool {
-		return r.Paused == frontier.On || r.BlockedUntil.After(time.Now())
+		return r.Paused == frontier.On || !r.BlockedUntil.IsZero()
 	}, "stay paused or blocked"},
 	"delay":       {func(r *frontier.Rule) bool { return r.Delay != nil }, "keep another delay"},
 	"concurrency": {func(r *frontier.Rule) bool { return r.Concurrency != 0 }, "keep another number"},

@@ -50,6 +50,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"html/template"
 	"io"
 	"log/slog"
 	mathrand "math/rand/v2"
@@ -174,6 +175,8 @@ type Console struct {
 	scans   chan struct{} // slots for what looks at many hosts or URLs
 	answers chan struct{} // slots for answers until they are read
 
+	templates *template.Template // with the frontier's clock
+
 	lookFor        time.Duration
 	ordering       sync.Once
 	sized, ordered chan struct{} // closed when hosts can be listed by size, and in order
@@ -215,7 +218,11 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Console{f: f, o: o, log: o.Logger, began: time.Now(), scans: make(chan struct{}, maxScans), answers: make(chan struct{}, maxAnswers), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
+	c := &Console{f: f, o: o, log: o.Logger, began: f.Now(), scans: make(chan struct{}, maxScans), answers: make(chan struct{}, maxAnswers), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
+	c.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"in": c.in, "since": c.since, "age": c.age})
+	if o.Watch != nil {
+		o.Watch.follow(f.Now)
+	}
 	s := f.Stats()
 	c.earlier = s.Known > s.Added
 	c.take(c.began)
@@ -243,9 +250,9 @@ func (c *Console) sample(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-t.C:
+		case <-t.C:
 			t.Reset(next())
-			c.take(now)
+			c.take(c.f.Now())
 			c.judged(ctx) // so that it is known since when it is as it is
 		}
 	}

@@ -43,7 +43,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	wanted := func(h frontier.HostInfo) bool {
 		return (reason == "" || c.hostRow(h).Reason == reason) && (match == "" || strings.Contains(h.Host, match))
 	}
-	out := HostList{Now: time.Now().UTC(), Hosts: []HostRow{}}
+	out := HostList{Now: c.f.Now().UTC(), Hosts: []HostRow{}}
 	needs := c.ordered
 	if sorted == "waiting" {
 		needs = c.sized

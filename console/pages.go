@@ -33,14 +33,12 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"size":  Size,
 	"bytes": func(x float64) string { return Size(int64(x)) },
 	"ago":   func(seconds float64) string { return Ago(time.Duration(seconds * float64(time.Second))) },
-	"in":    in,
 	"short": short,
 	"at":    func(t time.Time) *time.Time { return &t },
 	"part":  Percent,
 	"digit": Digits,
 	"clock": func(t time.Time) string { return t.Format("15:04:05") },
 	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"since": since,
 	"took": func(seconds float64) string {
 		return Ago(time.Duration(seconds * float64(time.Second)).Round(time.Millisecond))
 	},
@@ -57,23 +55,37 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"level": level,
 	"path":  pathOf,
 	"state": stateWord,
-	"age": func(t *time.Time) string {
-		if t == nil {
-			return ""
-		}
-		return Ago(max(0, time.Since(*t)).Round(time.Second))
-	},
+	"in":    untimed, "since": untimed, "age": untimed,
 }).ParseFS(files, "page/*.html"))
 
+// untimed stands for what needs a Console's clock: in, since and age.
+func untimed(*time.Time) string { return "" }
+
 // in is the time until t, in words.
-func in(t *time.Time) string {
-	switch {
-	case t == nil:
+func (c *Console) in(t *time.Time) string {
+	if t == nil {
 		return ""
-	case time.Until(*t) <= 0:
-		return "now"
 	}
-	return "in " + Ago(time.Until(*t))
+	if left := t.Sub(c.f.Now()); left > 0 {
+		return "in " + Ago(left)
+	}
+	return "now"
+}
+
+// age is the time since t, in words.
+func (c *Console) age(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return Ago(max(0, c.f.Now().Sub(*t)).Round(time.Second))
+}
+
+// since is how long ago t was, in words.
+func (c *Console) since(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return c.age(t) + " ago"
 }
 
 // view is what a template gets.
@@ -149,7 +161,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string
 		}
 	}
 	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, file, v); err != nil {
+	if err := c.templates.ExecuteTemplate(&b, file, v); err != nil {
 		c.log.Error("a page of the console failed", "page", name, "error", err)
 		http.Error(w, "the page failed", http.StatusInternalServerError)
 		return
@@ -167,14 +179,6 @@ func plain(err error) string {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return text
-}
-
-// since is how long ago t was, in words.
-func since(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return Ago(max(0, time.Since(*t)).Round(time.Second)) + " ago"
 }
 
 // pathOf is a URL without its scheme and host.

@@ -50,7 +50,7 @@ func (r *Rule) Rule() (frontier.Rule, error) {
 	return x, err
 }
 
-// RuleOf is the inverse of Rule. A block that has ended is left out.
+// RuleOf is the inverse of Rule.
 func RuleOf(r frontier.Rule) Rule {
 	x := Rule{
 		Delay: delayOf(r.Delay), Concurrency: r.Concurrency, Held: r.Held, Priority: r.Priority,
@@ -60,7 +60,7 @@ func RuleOf(r frontier.Rule) Rule {
 		on := r.Paused == frontier.On
 		x.Paused = &on
 	}
-	if r.BlockedUntil.After(time.Now()) {
+	if !r.BlockedUntil.IsZero() {
 		x.BlockedUntil = r.BlockedUntil.UTC()
 	}
 	for from, to := range r.Priorities {

@@ -56,7 +56,7 @@ const lookAgain = 3 * time.Second
 // Ended tells that the crawl has ended, and how, in a sentence without a full stop. If somebody
 // looks at it, Ended returns when they have seen that, or once cut is closed.
 func (c *Console) Ended(cut <-chan struct{}, how string) {
-	now := time.Now()
+	now := c.f.Now()
 	c.life.mu.Lock()
 	c.life.phase, c.life.ending, c.life.end = ended, how, now
 	looked := now.Sub(c.life.looked) < 2*lookAgain

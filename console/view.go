@@ -96,7 +96,7 @@ func (h hostStates) view() HostStates {
 
 // status is the state of the crawl, for a reader.
 func (c *Console) status(ctx context.Context) Status {
-	c.look(time.Now())
+	c.look(c.f.Now())
 	return c.judged(ctx)
 }
 
@@ -107,7 +107,7 @@ func (c *Console) Status(ctx context.Context) Status { return c.judged(ctx) }
 // judged is how the crawl is.
 func (c *Console) judged(ctx context.Context) Status {
 	s := c.f.Stats()
-	now := time.Now()
+	now := c.f.Now()
 	parked, parkedBy := c.parkedURLs()
 	x := Status{
 		Title: c.o.Title, Now: now.UTC(), Running: now.Sub(c.began).Seconds(),
@@ -127,7 +127,7 @@ func (c *Console) judged(ctx context.Context) Status {
 	}
 	all, _ := c.f.Rule(frontier.All())
 	x.Paused = all.Paused == frontier.On
-	if all.BlockedUntil.After(now) {
+	if !all.BlockedUntil.IsZero() {
 		x.Blocked = when(all.BlockedUntil)
 	}
 	for i, n := range s.Done {

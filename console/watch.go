@@ -24,6 +24,7 @@ const (
 // concurrent use.
 type Watch struct {
 	mu       sync.Mutex
+	now      func() time.Time // the frontier's clock, once a Console has the Watch
 	events   []frontier.Event // the newest last
 	lost     int64
 	failures map[string]int64 // by kind
@@ -47,7 +48,7 @@ var gapBounds = [...]float64{1, 1.1, 1.25, 1.5, 2, 4, 8, 16, 64}
 
 // NewWatch returns an empty Watch.
 func NewWatch() *Watch {
-	return &Watch{failures: map[string]int64{}, ailing: map[string]*ailing{}, ended: map[string]time.Time{}, answers: map[int]int64{}}
+	return &Watch{now: time.Now, failures: map[string]int64{}, ailing: map[string]*ailing{}, ended: map[string]time.Time{}, answers: map[int]int64{}}
 }
 
 // Event is for frontier.Options.OnEvent.
@@ -87,12 +88,9 @@ func (w *Watch) storeFault(now time.Time) string {
 // Outcome records a contact. Call it when the frontier has recorded it, as of
 // crawler.Options.OnDone: it counts failures.
 func (w *Watch) Outcome(l frontier.Lease, o frontier.Outcome) {
-	ended := o.Ended
-	if ended.IsZero() {
-		ended = time.Now()
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ended := w.endedLocked(o.Ended)
 	switch o.Result {
 	case frontier.Failed:
 	case frontier.Denied, frontier.Requeue, frontier.PutOff: // no contact
@@ -122,13 +120,29 @@ func (w *Watch) forgetLeastLocked() {
 	}
 }
 
-// Contact records a contact with a host that is over: when it began, when the
-// host might be contacted (the zero time: at any), and when it ended. It tells how gaps
+// follow takes the time of day from a clock.
+func (w *Watch) follow(now func() time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = now
+}
+
+// endedLocked is when a contact ended; the zero time: now.
+func (w *Watch) endedLocked(at time.Time) time.Time {
+	if at.IsZero() {
+		return w.now()
+	}
+	return at
+}
+
+// Contact records a contact with a host that is over: when it began, when the host might be
+// contacted (the zero time: at any), and when it ended (the zero time: now). It tells how gaps
 // were kept. Contacts that overlap, or come in another order, are left out of the
 // count, unless one came too early.
 func (w *Watch) Contact(host string, began, due, ended time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ended = w.endedLocked(ended)
 	last, ok := w.ended[host]
 	switch kept, owed := began.Sub(last), due.Sub(last); {
 	case began.Before(due):

@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
@@ -278,11 +277,7 @@ func watched(w *console.Watch, l frontier.Lease, o frontier.Outcome) {
 	case frontier.Denied, frontier.Requeue, frontier.PutOff: // no contact
 		return
 	}
-	ended := o.Ended
-	if ended.IsZero() {
-		ended = time.Now()
-	}
-	w.Contact(l.Host, l.LeasedAt, l.Due, ended)
+	w.Contact(l.Host, l.LeasedAt, l.Due, o.Ended)
 }
 
 // diskOf is how many bytes a folder has on disk. What vanishes meanwhile counts nothing.
