@@ -52,6 +52,7 @@ type shared struct {
 	rechecker Rechecker // opts.Scheduler, if it is one
 	hinter    Hinter    // the same
 	ownKeys   bool      // the user's HostKey names hosts, not HostName
+	hostNames uint64    // fingerprint of HostKey
 
 	controls   controls   // readers take no lock; writers hold shard.mu
 	groupRules groupRules // the same
@@ -188,11 +189,12 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 // open is Open with options that are complete and valid.
 func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	all := &shared{
-		opts:     o,
-		ownKeys:  ownKeys,
-		clock:    newClock(o.Clock),
-		maxDelay: int64(o.Delay.Max()),
-		events:   newEvents(&o),
+		opts:      o,
+		ownKeys:   ownKeys,
+		hostNames: hostNames(o.HostKey),
+		clock:     newClock(o.Clock),
+		maxDelay:  int64(o.Delay.Max()),
+		events:    newEvents(&o),
 	}
 	f := &Frontier{shared: all, shard: shard{
 		shared:       all,

@@ -6,6 +6,7 @@ package frontier
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -53,9 +54,10 @@ type Options struct {
 	// means HostName, which maps all spellings of a machine's name or address to one key;
 	// your own function must do so too, or the machine is contacted as if it were
 	// several. It is called outside the lock, from any goroutine; a key has 1 to 255
-	// bytes. It must not change during the life of a store, and nothing checks that: under
-	// another function a machine would be two hosts, the one of the old URLs and the one of
-	// the new ones.
+	// bytes. It must not change during the life of a store: under another function a machine
+	// would be two hosts, the one of the old URLs and the one of the new ones. Open compares
+	// what it returns for some URLs of example hosts, which finds a different rule, but not a
+	// different table of names.
 	HostKey func(url string) (string, error)
 
 	// Normalize returns the one form under which the frontier knows a URL: two spellings
@@ -257,4 +259,19 @@ func checkDelay(name string, d DelayPolicy) []error {
 		errs = append(errs, fmt.Errorf("%s may last %v; want at most %v", name, m, maxDelay))
 	}
 	return errs
+}
+
+// hostNames is a fingerprint of a HostKey: of what it returns for some URLs.
+func hostNames(key func(string) (string, error)) uint64 {
+	h := fnv.New64a()
+	for _, u := range [...]string{
+		"http://a.example/", "https://www.A.b.example:8443/x?q=1", "http://www.shop.example.co.uk/", "http://192.0.2.7/", "http://[2001:db8::7]/",
+	} {
+		name, err := key(u)
+		if err != nil {
+			name = "" // an error may change its words
+		}
+		fmt.Fprintf(h, "%q", name)
+	}
+	return max(1, h.Sum64())
 }

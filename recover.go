@@ -104,10 +104,10 @@ func (s *shard) begin(r *recovery) error {
 }
 
 // metaRowLocked returns the row about the frontier itself: key of the fingerprints, how
-// often it was opened, whether it was closed, last sequence number, generation, and when
-// it was last opened after a crash.
+// often it was opened, whether it was closed, last sequence number, generation, when it was
+// last opened after a crash, and how hosts are named.
 func (s *shard) metaRowLocked(gen uint32, clean bool) storage.Row {
-	m := row.Meta{Key: s.sched.key, Epoch: s.epoch, Clean: clean, Seq: s.seq, Gen: gen}
+	m := row.Meta{Key: s.sched.key, Epoch: s.epoch, Clean: clean, Seq: s.seq, Gen: gen, Hosts: s.hostNames}
 	if s.reopenedAt != notReopened {
 		m.Held = uint64(instant.Millis(s.wall(s.reopenedAt)))
 	}
@@ -120,6 +120,9 @@ func (r *recovery) meta(v []byte) error {
 		return err
 	}
 	f := r.f
+	if m.Hosts != 0 && m.Hosts != f.hostNames {
+		return errors.New("HostKey names hosts otherwise than before: each machine would be two hosts; want the function with which the store was made")
+	}
 	f.sched.key, f.epoch, f.seq, f.gen = m.Key, m.Epoch, m.Seq, m.Gen
 	r.clean = m.Clean
 	switch {

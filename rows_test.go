@@ -220,7 +220,7 @@ func TestGoldenRows(t *testing.T) {
 	hinted := hint.Hint{Depth: 3, Weight: 1.5, Meta: []byte("meta"), NotBefore: time.UnixMilli(1e12)}
 	put("hint", hinted.Row(goldenMark()))
 	put("hint", new(hint.Hint).Row(goldenMark()))
-	put("meta", row.Meta{Key: [2]uint64{1<<63 + 5, 7}, Epoch: 300, Clean: true, Seq: 1 << 40, Gen: 200, Held: 1e12}.Row())
+	put("meta", row.Meta{Key: [2]uint64{1<<63 + 5, 7}, Epoch: 300, Clean: true, Seq: 1 << 40, Gen: 200, Held: 1e12, Hosts: 1 << 63}.Row())
 	put("meta", row.Meta{}.Row())
 	goldenHosts(t, put)
 	requireGolden(t, "rows", b.String())

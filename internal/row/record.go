@@ -252,6 +252,7 @@ type Meta struct {
 	Seq   uint64    // last sequence number
 	Gen   uint32
 	Held  uint64 // last opening after a crash, Unix milliseconds; 0: never
+	Hosts uint64 // fingerprint of the function that names hosts; 0: unknown
 }
 
 // fields follow a byte with the Version in the row.
@@ -263,6 +264,7 @@ func (m *Meta) fields(f *fields) {
 	number(f, 5, &m.Seq, maxSeq)
 	number(f, 6, &m.Gen, math.MaxUint32)
 	number(f, 7, &m.Held, math.MaxUint64)
+	number(f, optional, &m.Hosts, math.MaxUint64)
 }
 
 // Row returns the row.

@@ -5,6 +5,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -201,4 +203,29 @@ func TestNamesOfOnesOwnKeys(t *testing.T) {
 		require.NoError(t, err, control)
 	}
 	require.NoError(t, w.F.Pause(frontier.Domain(".X")))
+}
+
+// Under another HostKey the machines of a store would be two hosts each: Open says so, and leaves the store as it is.
+func TestAStoreKeepsItsHostKey(t *testing.T) {
+	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
+	w.Add("http://a.example/")
+	w.Options.HostKey = frontier.HostName // by name
+	w.Reopen()
+	harness.Ended(t, w.F)
+	for name, key := range map[string]func(string) (string, error){
+		"without subdomains": func(u string) (string, error) {
+			host, err := frontier.HostName(u)
+			labels := strings.Split(host, ".")
+			return strings.Join(labels[max(0, len(labels)-2):], "."), err
+		},
+		"with the scheme": func(u string) (string, error) { return u[:5], nil },
+		"none":            func(string) (string, error) { return "", errors.New("no key") },
+	} {
+		o := w.Options
+		o.HostKey = key
+		_, err := frontier.Open(t.Context(), o)
+		require.ErrorContains(t, err, "HostKey names hosts otherwise than before", name)
+	}
+	w.Open()
+	require.Equal(t, "a.example", w.Next().Host)
 }
