@@ -126,3 +126,59 @@ func TestBusyIsNoWarning(t *testing.T) {
 	}
 	assert.Empty(t, log.String())
 }
+
+// A page of a list has a bounded cost, whatever it finds, and all pages have each URL once, as of one moment.
+func TestAListComesInPages(t *testing.T) {
+	x := serve(t, Options{})
+	var all []frontier.Entry
+	for i := range 2*pageLooks + 100 {
+		all = append(all, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", i%4000, i)})
+	}
+	_, err := x.s.f.Add(t.Context(), all...)
+	require.NoError(t, err)
+	page := func(query string) (urls []string, next string) {
+		for _, m := range x.lines("/v1/list?" + query) {
+			if after, ok := m["after"]; ok {
+				require.Empty(t, next)
+				next = after.(string)
+				continue
+			}
+			require.Empty(t, next)
+			urls = append(urls, m["url"].(string))
+		}
+		return urls, next
+	}
+	seen, pages := map[string]bool{}, 0
+	urls, next := page("host=h7.example&n=4&after=")
+	x.ok("DELETE", "/v1/hosts/h7.example/urls", "") // later than the list
+	for ; ; pages++ {
+		assert.LessOrEqual(t, len(urls), 4)
+		for _, u := range urls {
+			assert.Contains(t, u, "//h7.example/")
+			assert.False(t, seen[u], u)
+			seen[u] = true
+		}
+		if next == "" {
+			break
+		}
+		was := next
+		urls, next = page("host=h7.example&n=4&after=" + next)
+		x.problem(404, "not-found", "GET", "/v1/list?host=h7.example&after="+was, "")
+	}
+	assert.Len(t, seen, 11)
+	assert.GreaterOrEqual(t, pages, 4)
+
+	urls, next = page("host=none.example&after=")
+	assert.Empty(t, urls)
+	require.NotEmpty(t, next, "it has not looked at all URLs")
+	x.problem(400, "bad-request", "GET", "/v1/list?host=h7.example&after="+next, "")
+	for range mostPaged {
+		_, last := page("n=1&after=")
+		require.NotEmpty(t, last)
+	}
+	x.problem(404, "not-found", "GET", "/v1/list?host=none.example&after="+next, "")
+	urls, next = page("crawl=DEFAULT&host=h8.example&n=3&after=")
+	assert.Len(t, urls, 3)
+	urls, _ = page("crawl=DEFAULT&host=h8.example&after=" + next)
+	assert.Len(t, urls, 8)
+}

@@ -53,7 +53,7 @@ var routes = []route{
 	{"PUT", "/v1/crawls/{name}", Operate, (*Service).putCrawl, ""},
 	{"DELETE", "/v1/crawls/{name}", Operate, (*Service).deleteCrawl, "forget"},
 	{"GET", "/v1/crawls/{name}/queues", Look, (*Service).getQueues, "after n"},
-	{"GET", "/v1/list", Look, (*Service).getList, "crawl host finished n"},
+	{"GET", "/v1/list", Look, (*Service).getList, "crawl host finished n after"},
 	{"DELETE", "/v1/hosts/{host}/urls", Operate, (*Service).deleteHost, "crawl forget"},
 	{"GET", "/v1/hosts", Look, toConsole("/api/hosts", ""), "scope after n reason match sort"},
 	{"GET", "/v1/hosts/{host}", Look, (*Service).getHost, ""},

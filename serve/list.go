@@ -4,9 +4,13 @@ package serve
 
 import (
 	"context"
+	"crypto/rand"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/seed-7440039f/frontier"
 )
@@ -99,6 +103,138 @@ func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) (all
 	return all, int64(len(urls)) == n.Waiting, nil // or some have just come or gone
 }
 
+const (
+	pageLooks = 20_000      // URLs that a page of a list looks at: a page that finds nothing costs no more
+	mostPaged = 4           // lists between two pages
+	pageWait  = time.Minute // how long such a list waits for its next page
+)
+
+// paged is a list that is read in pages. It is of one moment.
+type paged struct {
+	token string // of its next page
+	of    [3]string
+	next  func() (frontier.StoredURL, error, bool)
+	stop  func()
+	over  bool
+	age   *time.Timer
+}
+
+// pages are the lists between two pages, the oldest first.
+type pages struct {
+	mu     sync.Mutex
+	all    []*paged // guarded by mu
+	closed bool     // guarded by mu
+}
+
+// take takes a list out by its token; nil if there is none.
+func (x *pages) take(token string) *paged {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.takeLocked(slices.IndexFunc(x.all, func(p *paged) bool { return p.token == token }))
+}
+
+func (x *pages) takeLocked(i int) (p *paged) {
+	if i >= 0 && i < len(x.all) {
+		p = x.all[i]
+		p.age.Stop()
+		x.all = slices.Delete(x.all, i, i+1)
+	}
+	return p
+}
+
+// put keeps a list for its next page, in place of the oldest if there are too many.
+func (x *pages) put(p *paged) {
+	token := p.token
+	p.age = time.AfterFunc(pageWait, func() { x.take(token).end() })
+	x.mu.Lock()
+	x.all = append(x.all, p)
+	x.mu.Unlock()
+	x.trim(mostPaged)
+}
+
+// trim ends the oldest lists until there are at most n.
+func (x *pages) trim(n int) {
+	for {
+		x.mu.Lock()
+		if x.closed {
+			n = 0
+		}
+		p := x.takeLocked(min(0, len(x.all)-n-1))
+		x.mu.Unlock()
+		if p == nil {
+			return
+		}
+		p.end()
+	}
+}
+
+// close ends all lists, also those that come later.
+func (x *pages) close() {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.trim(0)
+}
+
+func (p *paged) end() {
+	if p != nil {
+		p.stop()
+	}
+}
+
+// some yields the URLs of a page, until it is full.
+func (p *paged) some(full func() bool) iter.Seq2[frontier.StoredURL, error] {
+	return func(yield func(frontier.StoredURL, error) bool) {
+		for range pageLooks {
+			if full() {
+				return
+			}
+			u, err, ok := p.next()
+			if p.over = !ok; !ok || !yield(u, err) {
+				return
+			}
+		}
+	}
+}
+
+// listed are the URLs of a list: of all states, of one moment.
+func (s *Service) listed(ctx context.Context, crawl uint32, host string, queue bool) (iter.Seq2[frontier.StoredURL, error], error) {
+	if queue {
+		if urls, ok, err := s.QueueURLs(ctx, crawl, host); ok || err != nil {
+			return urls, err
+		}
+	}
+	return s.f.Scan(ctx), nil
+}
+
+// page is the list whose page is asked for, which is a new one if after is empty; nil without after.
+func (c *call) page(crawl uint32, host string, queue bool) (*paged, error) {
+	q, x := c.query, &c.s.pages
+	of := [3]string{q.Get("crawl"), q.Get("host"), q.Get("finished")}
+	switch after := q.Get("after"); {
+	case !q.Has("after"):
+		return nil, nil
+	case after == "":
+		all, err := c.s.listed(c.s.cut, crawl, host, queue)
+		if err != nil {
+			return nil, err
+		}
+		p := &paged{of: of}
+		p.next, p.stop = iter.Pull2(all)
+		return p, nil
+	default:
+		p := x.take(after)
+		if p == nil {
+			return nil, &problem{kind: "not-found", status: http.StatusNotFound, detail: "after: this page was read, or its list has waited for too long; an empty after begins the list again"}
+		}
+		if p.of != of {
+			x.put(p)
+			return nil, badRequest("after: it is of a list with another crawl, host or finished")
+		}
+		return p, nil
+	}
+}
+
 // getList lists URLs of all states, of one moment.
 func (s *Service) getList(c *call) error {
 	q := c.query
@@ -119,18 +255,26 @@ func (s *Service) getList(c *call) error {
 			return err
 		}
 	}
-	l, err := c.list()
+	queue := q.Has("crawl") && q.Has("host")
+	p, err := c.page(crawl, host, queue)
 	if err != nil {
 		return err
 	}
-	defer l.release()
-	all := s.f.Scan(c.ctx)
-	if q.Has("crawl") && q.Has("host") {
-		if urls, ok, err := s.QueueURLs(c.ctx, crawl, host); err != nil {
-			return err
-		} else if ok {
-			all = urls
+	defer func() { p.end() }()
+	l, err := c.list()
+	if err != nil {
+		if p != nil && p.token != "" {
+			s.pages.put(p) // the client may ask again
+			p = nil
 		}
+		return err
+	}
+	defer l.release()
+	var all iter.Seq2[frontier.StoredURL, error]
+	if p != nil {
+		all = p.some(l.full)
+	} else if all, err = s.listed(c.ctx, crawl, host, queue); err != nil {
+		return err
 	}
 	for u, err := range all {
 		if err != nil {
@@ -155,6 +299,12 @@ func (s *Service) getList(c *call) error {
 		if l.end(s.appendKept(b, u.Entry.Meta, &u.History)) != nil {
 			return nil // the client is gone
 		}
+	}
+	if p != nil && !p.over {
+		p.token = rand.Text()
+		l.b = append(appendString(append(l.b, '{'), "after", p.token), '}', '\n')
+		s.pages.put(p)
+		p = nil
 	}
 	_ = l.write()
 	return nil

@@ -67,6 +67,7 @@ type Service struct {
 	contacts contacts
 	ended    ended
 	once     once
+	pages    pages
 	room     room          // of requests and of answers
 	scans    chan struct{} // slots for what reads the whole frontier
 	requests atomic.Int64  // under way
@@ -233,6 +234,7 @@ func (s *Service) Drain(ctx context.Context) error {
 // Close ends all requests, and gives back what the Service has. The frontier stays open.
 func (s *Service) Close() error {
 	s.cutAll()
+	s.pages.close()
 	err := errors.Join(s.Drain(context.Background()), s.contacts.close())
 	if s.owned {
 		err = errors.Join(err, s.console.Close())
