@@ -23,7 +23,7 @@ const (
 	numStates
 )
 
-var stateNames = [numStates]string{"fetching", "ready", "pausing", "backing off", "in quarantine", "held"}
+var stateNames = [numStates]string{"fetching", "ready", "delayed", "backing off", "in quarantine", "held"}
 
 // hostStates counts hosts.
 type hostStates struct {

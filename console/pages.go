@@ -199,9 +199,9 @@ func stateWord(reason string) string {
 	case frontier.ReasonTurn.String(), frontier.ReasonBackQueue.String(), frontier.ReasonReading.String():
 		return "ready"
 	case frontier.ReasonDelay.String(), frontier.ReasonGroup.String(), frontier.ReasonReopened.String():
-		return "pausing"
+		return "delayed"
 	case frontier.ReasonCrawlDelay.String():
-		return "pausing (Crawl-delay)"
+		return "delayed (Crawl-delay)"
 	case frontier.ReasonRetryAfter.String():
 		return "backing off (Retry-After)"
 	case frontier.ReasonBackoff.String():

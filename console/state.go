@@ -259,7 +259,7 @@ func (s *Status) pace(x facts) string {
 	if h.of == 0 || s.State == StateEnded || s.State == StateAtRest {
 		return ""
 	}
-	said := fmt.Sprintf("%s fetching, %s ready, %s pausing, %s backing off, %s in quarantine, %s held",
+	said := fmt.Sprintf("%s fetching, %s ready, %s delayed, %s backing off, %s in quarantine, %s held",
 		plural(h.n[hostFetching], "host"), Count(h.n[hostReady]), Count(h.n[hostPausing]), Count(h.n[hostSlowed]), Count(h.n[hostProbed]), Count(h.n[hostHeld]))
 	if h.part {
 		said = "Of the largest hosts: " + said

@@ -86,7 +86,7 @@ func completionCommand() *cli.Command {
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			script, ok := scripts[cmd.Args().First()]
 			if !ok || cmd.NArg() > 1 {
-				return usageError(fmt.Sprintf("completion: for which shell? Want bash, zsh, fish or pwsh; this is %q", cmd.Args().Slice()))
+				return usageError("completion: for which shell? Want one of bash, zsh, fish and pwsh")
 			}
 			_, err := io.WriteString(cmd.Root().Writer, script)
 			return err

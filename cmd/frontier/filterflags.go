@@ -3,6 +3,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/filter"
 )
@@ -45,6 +47,11 @@ func (w *filterFlags) apply(all *options, o *crawler.Options) {
 	for i, x := range w.ext {
 		if x == "-" {
 			w.ext[i] = ""
+		}
+	}
+	for _, x := range w.schemes {
+		if !slices.Contains([]string{"http", "https", "ftp", "gopher"}, x) {
+			all.badItem("schemes", x, "want http, https, ftp or gopher")
 		}
 	}
 	add(w.schemes, filter.Scheme, filter.Allow, "schemes")

@@ -188,6 +188,7 @@ func TestBadCommandLines(t *testing.T) {
 		`-scope-hosts is "http://a/"; want a name without`:      {"-scope-hosts", "http://a/", "http://a.example/"},
 		`-scope-domains is "*.a.example"; want a name`:          {"-scope-domains", "*.a.example", "http://a.example/"},
 		"-memory is 1; want at least 8M":                        {"-memory", "1", "http://a.example/"},
+		`-schemes is "gopherr"; want http`:                      {"-schemes", "https,gopherr", "http://a.example/"},
 		"-sync needs -dir":                                      {"-sync", "http://a.example/"},
 		"want a number of bytes":                                {"-max-body", "5x", "http://a.example/"},
 		"-retry-tries 0":                                        {"-retry-tries", "0", "http://a.example/"},

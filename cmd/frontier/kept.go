@@ -100,7 +100,7 @@ func resumeCommand(code *int) *cli.Command {
 				dirs = []string{os.Getenv("FRONTIER_DIR")}
 			}
 			if len(dirs) != 1 {
-				return usageError(fmt.Sprintf("resume: which crawl? Want its folder; this is %q", dirs))
+				return usageError("resume: which crawl? Want one folder")
 			}
 			if err := s.readKept(dirs[0]); err != nil {
 				return err

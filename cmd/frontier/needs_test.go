@@ -197,6 +197,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{`there is no outcome "gnoe"; did you mean "gone"?`, []string{"ends", "-outcome", "gnoe"}},
 		{"want >= 0", []string{"ends", "-n", "-1"}},
 		{"reason: want one of", []string{"hosts", "-reason", "bored"}},
+		{"delay: want a time as in 5s", []string{"delay", "a.example", "-5s"}},
 		{"there is no priority 99; want 1 to 8", []string{"priority", "a.example", "99"}},
 		{"exa mple", []string{"pause", "exa mple"}},
 	} {

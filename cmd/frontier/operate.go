@@ -285,7 +285,7 @@ func delayAction(_ *cli.Command, args []string) (console.Action, error) {
 			continue
 		}
 		d, err := time.ParseDuration(s)
-		if err != nil {
+		if err != nil || d < 0 {
 			return a, wrong
 		}
 		times[i] = console.Duration(d)
