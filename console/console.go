@@ -132,6 +132,8 @@ type Options struct {
 	Parked func(ctx context.Context, crawl uint32, host, url string) (why string, err error)
 	// Ends tells what became of a URL, the newest first. Nil: what Watch saw lately is shown.
 	Ends func(ctx context.Context, url string) ([]End, error)
+	// Newest tells what became of URLs lately, the newest first, each URL once. Nil: the page has no list of that.
+	Newest func(ctx context.Context, q EndsQuery) ([]End, error)
 	// Lot tells whether a crawl's number is of one in which a crawler puts URLs aside, of which
 	// crawl they are, and why: crawler.Lot does. Nil: none is.
 	Lot func(crawl uint32) (home uint32, why string, ok bool)

@@ -71,6 +71,24 @@ func TestAWatchSeesRequests(t *testing.T) {
 	assert.Equal(t, []console.End{{What: "refused", Reason: "http://a.example/"}}, u.Ends)
 }
 
+// The page lists what became of URLs, if there is a record of that, by outcome, host and a part of the URL.
+func TestThePageListsEnds(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	assert.Equal(t, 404, ask(w.c.Page(), "GET", "/ends", "", "").Code)
+	assert.NotContains(t, ask(w.c.Page(), "GET", "/", "", "").Body.String(), "ends\"")
+	var asked console.EndsQuery
+	w = newWorld(t, console.Options{Newest: func(_ context.Context, q console.EndsQuery) ([]console.End, error) {
+		asked = q
+		return []console.End{{URL: "http://a.example/x", What: "gone", Status: 404, At: time.Now().Add(-time.Minute)}}, nil
+	}})
+	page := ask(w.c.Page(), "GET", "/ends?what=given+up&host=a.example&match=x", "", "").Body.String()
+	assert.Equal(t, console.EndsQuery{What: "given up", Host: "a.example", Match: "x", N: 200}, asked)
+	for _, s := range []string{`<a href="url?url=http%3a%2f%2fa.example%2fx">`, "<option selected>given up</option>", "1 min ago", `aria-current="page">Ends</a>`} {
+		assert.Contains(t, page, s)
+	}
+	assert.Equal(t, 400, ask(w.c.Page(), "GET", "/ends?what=nope", "", "").Code)
+}
+
 // The box asks about a host as well as about a URL, and what is neither is explained.
 func TestAskAboutAURLOrHost(t *testing.T) {
 	w := newWorld(t, console.Options{})

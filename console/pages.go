@@ -98,6 +98,7 @@ type view struct {
 	Wrong string // or why it did not
 	In    bool   // the browser has entered
 	Open  bool   // or may look
+	Ends  bool   // there is a list of what became of URLs
 	Lends bool   // clients have leases, and the page may show them
 	Live  *Status
 	Data  any
@@ -114,6 +115,7 @@ func (c *Console) pages(mux *http.ServeMux) {
 	show("/hosts", "hosts.html", "Hosts", c.hostsPage)
 	show("/host", "host.html", "Host", c.host)
 	show("/urls", "urls.html", "URLs", c.urlsPage)
+	show("/ends", "ends.html", "Ends", c.endsPage)
 	show("/rules", "rules.html", "Rules", c.rulesPage)
 	show("/", "", "", func(*http.Request) (any, error) { return nil, errNoPage })
 	mux.HandleFunc("GET /url", c.urlPage)
@@ -151,6 +153,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string
 			}
 		}
 	}
+	v.Ends = c.o.Newest != nil
 	v.Lends = v.In && c.o.Leases != nil
 	if v.Open = v.In || c.mayRead(r); v.Open && code != http.StatusServiceUnavailable {
 		if d, ok := data.(overviewData); ok {

@@ -124,7 +124,7 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 		p := crawl.Progress()
 		return console.Crawl{Pages: p.Pages, MaxPages: s.crawler.MaxPages, Workers: s.crawler.Workers, Away: p.Away}
 	}
-	o.Settings, o.Ends = s.shownSettings(), s.record.shown(s.dir)
+	o.Settings, o.Ends, o.Newest = s.shownSettings(), s.record.shown(s.dir), s.record.newest(s.dir)
 	if s.dir != "" {
 		o.Title = filepath.Base(s.dir)
 		o.Disk = func() int64 { return diskOf(s.dir) }

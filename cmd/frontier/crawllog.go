@@ -124,12 +124,42 @@ func (w *recordFlags) shown(dir string) func(ctx context.Context, url string) ([
 				if err = errors.Join(err, ctx.Err()); err != nil {
 					return list, err
 				}
-				what := strings.ReplaceAll(string(r.Outcome), "-", " ")
-				list = append(list, console.End{At: r.Time, What: what, Status: r.Status, Bytes: r.Bytes, Duration: r.Seconds, Reason: r.Reason})
+				list = append(list, endShown(&r))
 				if len(list) == manyEnds {
 					return list, nil
 				}
 			}
+		}
+		return list, nil
+	}
+}
+
+// endShown is a record as the page shows it.
+func endShown(r *crawllog.Record) console.End {
+	what := strings.ReplaceAll(string(r.Outcome), "-", " ")
+	return console.End{At: r.Time, What: what, Status: r.Status, Bytes: r.Bytes, Duration: r.Seconds, Reason: strings.TrimSpace(r.Rule + " " + r.Reason)}
+}
+
+// mostLooked is how many URLs the page looks at for a list of ends.
+const mostLooked = 50_000
+
+// newest is Options.Newest of the console; nil if there is no record.
+func (w *recordFlags) newest(dir string) func(context.Context, console.EndsQuery) ([]console.End, error) {
+	if w.ends == nil || dir == "" {
+		return nil
+	}
+	return func(ctx context.Context, q console.EndsQuery) (list []console.End, err error) {
+		f := endsFilter{host: q.Host, match: q.Match, looks: mostLooked}
+		if q.What != "" {
+			f.outcomes = []string{strings.ReplaceAll(q.What, " ", "-")}
+		}
+		for r, err := range f.of(dir) {
+			if err = errors.Join(err, ctx.Err()); err != nil || len(list) == q.N {
+				return list, err
+			}
+			e := endShown(&r)
+			e.URL = r.URL
+			list = append(list, e)
 		}
 		return list, nil
 	}

@@ -94,7 +94,9 @@ type endsFilter struct {
 	outcomes []string
 	host     string
 	rule     string
-	links    bool // links that were not taken, too
+	match    string // a part of the URL
+	looks    int    // how many URLs are looked at; 0: all
+	links    bool   // links that were not taken, too
 }
 
 // outcomeWords are the outcomes that -outcome may name.
@@ -152,6 +154,9 @@ func (f endsFilter) of(dir string) iter.Seq2[crawllog.Record, error] {
 				if err == nil && (!r.Outcome.OfURL() || seen[key]) {
 					continue
 				}
+				if f.looks > 0 && len(seen) == f.looks {
+					return
+				}
 				seen[key] = true
 				if err == nil && !f.wants(&r) {
 					continue
@@ -165,7 +170,7 @@ func (f endsFilter) of(dir string) iter.Seq2[crawllog.Record, error] {
 }
 
 func (f endsFilter) wants(r *crawllog.Record) bool {
-	return (len(f.outcomes) == 0 || slices.Contains(f.outcomes, string(r.Outcome))) && (f.host == "" || r.Host == f.host) && (f.rule == "" || r.Rule == f.rule)
+	return (len(f.outcomes) == 0 || slices.Contains(f.outcomes, string(r.Outcome))) && (f.host == "" || r.Host == f.host) && (f.rule == "" || r.Rule == f.rule) && strings.Contains(r.URL, f.match)
 }
 
 // recorded opens the record of a crawl.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler/backup"
 	"github.com/seed-7440039f/frontier/crawler/crawllog"
 )
@@ -95,6 +96,20 @@ func TestWhatBecameOfAURL(t *testing.T) {
 	assert.Contains(t, ok("ends", "-links"), "http://other.example/")
 	assert.Equal(t, 4, strings.Count(ok("ends", "-json"), "\n"))
 	assert.Contains(t, ok("ends", "-n", "1"), "There are more")
+	for want, q := range map[string]console.EndsQuery{
+		"http://a.example/gone":    {What: "gone", N: 5},
+		"http://a.example/bad":     {What: "given up", Host: "a.example", N: 5},
+		"http://a.example/private": {Match: "priv", N: 5},
+		"":                         {Host: "b.example", N: 5},
+	} {
+		list, err := (&recordFlags{ends: &endsLog{}}).newest(dir)(t.Context(), q)
+		require.NoError(t, err)
+		var urls []string
+		for _, e := range list {
+			urls = append(urls, e.URL)
+		}
+		assert.Equal(t, want, strings.Join(urls, " "))
+	}
 	status, _, stderr := operate(t, "ends", "-dir", dir, "-outcome", "bananas")
 	assert.Equal(t, exitUsage, status)
 	assert.Contains(t, stderr, "there is no outcome \"bananas\"; there are fetched, ")
