@@ -18,8 +18,8 @@ const (
 
 // rule is one Allow or Disallow line.
 //
-// Invariant: pattern is in patternForm, in which * is always a wildcard; it ends in * only if end
-// is set, and never contains **.
+// Invariant: pattern is in the form of URLs, except for its wildcards. It ends in one only if end is
+// set, and never contains two in a row.
 type rule struct {
 	pattern string
 	octets  int32 // length of the normalized pattern as written; the longest wins
@@ -37,17 +37,17 @@ func newRule(value string, allow bool, line int) rule {
 		r.end, value = true, value[:n]
 		r.octets++
 	}
-	dollars := strings.Count(value, "$") // each becomes %24, yet was written as one octet
 	p := patternForm.Normalize(value)
-	r.octets += int32(len(p) - 2*dollars)
+	r.octets += int32(len(p))
 	for strings.Contains(p, "**") {
 		p = strings.ReplaceAll(p, "**", "*")
 	}
 	if !r.end {
 		p = strings.TrimSuffix(p, "*") // a pattern is a prefix anyway
 	}
+	p = compiled.Replace(p)
 	r.pattern, r.size = strings.Clone(p), int32(len(p))
-	if i := strings.IndexByte(p, '*'); i >= 0 {
+	if i := strings.Index(p, wildcard); i >= 0 {
 		r.size = int32(i)
 	}
 	return r
@@ -76,10 +76,11 @@ func (r rule) compare(s rule) int {
 
 // String returns the pattern, with its $ if it had one.
 func (r rule) String() string {
+	p := written.Replace(r.pattern)
 	if r.end {
-		return r.pattern + "$"
+		return p + "$"
 	}
-	return r.pattern
+	return p
 }
 
 // match reports whether the pattern matches a normalized path that begins with its literal part. x
@@ -96,7 +97,7 @@ func (r *rule) match(path string, x *index) bool {
 	rest, star := r.pattern[at+1:], true
 	for star {
 		var part string
-		part, rest, star = strings.Cut(rest, "*")
+		part, rest, star = strings.Cut(rest, wildcard)
 		switch {
 		case !star && r.end: // the last part must be at the very end
 			return strings.HasSuffix(path[at:], part)
@@ -116,13 +117,30 @@ func (r *rule) match(path string, x *index) bool {
 }
 
 // urlForm and patternForm are the forms in which URLs and patterns are compared (RFC 9309 section
-// 2.2.2). * is a wildcard in a pattern, and an ordinary character in a URL, where it is encoded; $
-// is encoded in both. A site writes %2A and %24 to mean the characters (section 2.2.3). Square
-// brackets are reserved, but not allowed in a path or query, so both of their forms are treated as
-// the same.
+// 2.2.2). A site writes %2A and %24 to mean the characters (section 2.2.3). In a URL * and $ are
+// ordinary characters, encoded or not, and compared as one byte: *A does not match the end of %2A.
+// Square brackets are reserved, but
+// not allowed in a path or query, so both of their forms are treated as the same.
 var (
-	urlForm     = pctenc.NewForm("!&'()+,;=/:?@#")
-	patternForm = pctenc.NewForm("!&'()+,;=/:?@#*")
+	urlForm     = newForm("!&'()+,;=/:?@#")
+	patternForm = newForm("!&'()+,;=/:?@#*")
+)
+
+func newForm(own string) *pctenc.Form {
+	f := pctenc.NewForm(own)
+	f['$'] = f['a']
+	if f.Encodes('*') {
+		f['*'] = f['a']
+	}
+	return f
+}
+
+// wildcard stands for the * of a pattern, because a * in it is that of a URL.
+const wildcard = "\x00"
+
+var (
+	compiled = strings.NewReplacer("*", wildcard, "%2A", "*")
+	written  = strings.NewReplacer(wildcard, "*", "*", "%2A", "$", "%24")
 )
 
 // requestPath returns the path and query of a target, always with a leading
