@@ -258,6 +258,7 @@ package frontier
 //
 // Packages below those: arena, offheap, bitset, bloom, pctenc, idna, durablefs (memory,
 // bytes and files), watchlock (the mutex), drift, lab, layers, modules, doccheck, conformance (for tests),
-// reply and failure (what an answer of a server means), media (its type and encoding), addrgroup (hosts of one address), urllist (lists of URLs),
+// reply and failure (what an answer of a server means), media (its type and encoding), lenient (odd ones made well formed), addrgroup (hosts of one
+// address), urllist (lists of URLs),
 // unit (durations without one), tempfile (files that a kill leaves nowhere).
 // "go run ./internal/layers" draws all packages and who imports whom.

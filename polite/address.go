@@ -4,7 +4,9 @@
 package polite
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/addrgroup"
+	"github.com/seed-7440039f/frontier/internal/lenient"
 )
 
 const (
@@ -111,6 +114,7 @@ func (c *contact) join(req *http.Request) error {
 	}
 	if direct, ok := t.sending.(*http.Transport); ok && direct.Proxy != nil {
 		if proxy, err := direct.Proxy(req); err == nil && proxy != nil {
+			c.proxy = proxy
 			return nil // the address is the proxy's affair
 		}
 	}
@@ -149,21 +153,58 @@ func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// newBase returns a transport that connects to the address whose turn it is.
+// newBase returns a transport that connects to the address whose turn it is, and reads odd answers.
 func (t *Transport) newBase() *http.Transport {
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	if std, ok := http.DefaultTransport.(*http.Transport); ok {
 		base = std.Clone()
 	}
-	base.DialContext = t.dial
+	maxHead := cmp.Or(base.MaxResponseHeaderBytes, 10<<20) // as net/http
+	base.DialContext = func(ctx context.Context, network, to string) (net.Conn, error) {
+		conn, err := t.dial(ctx, network, to)
+		if c := contactOn(ctx); err != nil || c != nil && c.proxy != nil && lenient.IsSOCKS(c.proxy) {
+			return conn, err
+		}
+		return lenient.NewConn(conn, maxHead), nil
+	}
+	if base.DialTLSContext != nil || base.DialTLS != nil { //nolint:staticcheck // a program may have set it
+		return base
+	}
+	base.DialTLSContext = func(ctx context.Context, network, to string) (net.Conn, error) {
+		conn, err := t.dial(ctx, network, to)
+		if err != nil {
+			return nil, err
+		}
+		c := contactOn(ctx)
+		s, err := lenient.Secure(ctx, conn, base.TLSClientConfig, to, c != nil && c.proxy == nil && !c.upgrades, cmp.Or(base.TLSHandshakeTimeout, time.Hour))
+		if err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		if s.ConnectionState().NegotiatedProtocol == "h2" {
+			return s, nil
+		}
+		return secured{lenient.NewConn(s, maxHead), s}, nil
+	}
 	return base
+}
+
+// secured is a connection over TLS on which HTTP/1 is spoken.
+type secured struct {
+	net.Conn
+	tls *tls.Conn
+}
+
+func contactOn(ctx context.Context) *contact {
+	c, _ := ctx.Value(contactKey{}).(*contact)
+	return c
 }
 
 // dial connects to the addresses of the contact that it is for, in their order. Each but the first
 // must be free to be contacted, too.
 func (t *Transport) dial(ctx context.Context, network, to string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: dialTimeout}
-	c, _ := ctx.Value(contactKey{}).(*contact)
+	c := contactOn(ctx)
 	host, port, err := net.SplitHostPort(to)
 	if err != nil {
 		return nil, err

@@ -4,12 +4,14 @@ package polite
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +29,9 @@ type contact struct {
 	delay    time.Duration
 	name     string       // of the machine; empty: its addresses are not known here
 	addrs    []netip.Addr // of it, best first
+	proxy    *url.URL     // that contacts it; nil: none
+	upgrades bool         // the request asks for another protocol than HTTP, which HTTP/2 does not have
+	tls      *tls.Conn    // that the request is sent on; nil: none, or net/http knows it
 	fault    error        // of the lookup
 	cancel   context.CancelFunc
 	sent     atomic.Bool // the request
@@ -156,6 +161,7 @@ func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response
 		closeBody(req)
 		return nil, err
 	}
+	c.upgrades = req.Header.Get("Upgrade") != ""
 	once := c.once(ctx)
 	out := req.WithContext(once)
 	if r := c.t.Robots; r != nil && r.Agent != "" && req.Header["User-Agent"] == nil {
@@ -176,6 +182,10 @@ func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response
 	resp.Request = req
 	c.mu.Lock()
 	c.resp = resp
+	if c.tls != nil {
+		state := c.tls.ConnectionState()
+		resp.TLS = &state
+	}
 	c.mu.Unlock()
 	b := &body{ReadCloser: resp.Body, c: c, caller: req.Context()}
 	switch w, writes := resp.Body.(io.Writer); {
@@ -200,6 +210,13 @@ func (c *contact) once(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx) // ends with the contact's
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(httptrace.WroteRequestInfo) { c.sent.Store(true) },
+		GotConn: func(g httptrace.GotConnInfo) {
+			if s, ok := g.Conn.(secured); ok {
+				c.mu.Lock()
+				c.tls = s.tls
+				c.mu.Unlock()
+			}
+		},
 		GetConn: func(string) {
 			if c.sent.Load() {
 				cancel(errNoAnswer)

@@ -3,6 +3,7 @@ package polite
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -414,6 +415,75 @@ func TestASwitchedConnectionEndsWithItsContact(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, <-served, "the connection ends")
 	resp.Body.Close()
+}
+
+// odd serves answers that net/http calls malformed, each twice if it may.
+func odd(t *testing.T, listen func() (net.Listener, error), answer string) (addr string, conns *atomic.Int32) {
+	l, err := listen()
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	conns = new(atomic.Int32)
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Add(1)
+			all.Go(func() {
+				defer c.Close()
+				for r := bufio.NewReader(c); ; {
+					if _, err := http.ReadRequest(r); err != nil {
+						return
+					}
+					_, _ = io.WriteString(c, answer)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	return l.Addr().String(), conns
+}
+
+// Without a Base, odd answers are read as browsers read them, and their connections are not used again.
+func TestOddAnswersAreRead(t *testing.T) {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	cert := s.TLS.Certificates
+	s.Close()
+	before := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = before })
+	std := before.(*http.Transport).Clone()
+	std.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	http.DefaultTransport = std
+	for answer, want := range map[string]int32{
+		"HTTP/1.1 200 OK\r\nno colon\r\nX: y\r\nContent-Length: 5\r\n\r\nhello":                                        2,
+		"HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\n0\n\n": 2,
+		"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello":                                                  1,
+	} {
+		for _, scheme := range []string{"http", "https"} {
+			addr, conns := odd(t, func() (net.Listener, error) {
+				if scheme == "http" {
+					return net.Listen("tcp", "127.0.0.1:0")
+				}
+				return tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: cert, NextProtos: []string{"http/1.1"}})
+			}, answer)
+			polite := newTransport(t, nil, frontier.Options{Delay: frontier.FixedDelay(0)})
+			client := &http.Client{Transport: polite}
+			for range 2 {
+				resp, err := client.Get(scheme + "://" + addr + "/")
+				require.NoError(t, err, answer)
+				b, err := io.ReadAll(resp.Body)
+				require.NoError(t, err, answer)
+				require.NoError(t, resp.Body.Close())
+				assert.Equal(t, "hello", string(b))
+				assert.Equal(t, "y", resp.Header.Get("X"))
+				assert.Equal(t, scheme == "https", resp.TLS != nil)
+			}
+			assert.Equal(t, want, conns.Load(), "%s %s", scheme, answer)
+			polite.CloseIdleConnections()
+		}
+	}
 }
 
 func TestOpaqueURLsCountForTheHostThatIsContacted(t *testing.T) {

@@ -4,16 +4,17 @@ package fetch
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -132,6 +133,55 @@ func TestOddAnswersAreReadOverTLS(t *testing.T) {
 	assert.Equal(t, "HTTP/1.1", res.Proto)
 }
 
+func TestOddAnswersAreReadThroughProxies(t *testing.T) {
+	plain := &relay{to: perConn(t, odd(oddAnswers["chunked twice"]))}
+	addr, o := secure(t, nil, func(c *tls.Conn) { answerOnce(t, c) })
+	cert, _ := certificate(t, "proxy.example", time.Now().Add(time.Hour))
+	inside := &relay{to: addr}
+	for name, x := range map[string]struct {
+		url   string
+		proxy url.URL
+		tls   *tls.Config
+	}{
+		"CONNECT":             {"https://" + addr + "/", url.URL{Scheme: "http", Host: web(t, inside.ServeHTTP)}, o.TLS},
+		"CONNECT over TLS":    {"https://" + addr + "/", url.URL{Scheme: "https", Host: secureWeb(t, cert, inside.ServeHTTP)}, &tls.Config{InsecureSkipVerify: true}},
+		"SOCKS and TLS":       {"https://name.example/", url.URL{Scheme: "socks5", Host: inside.socks(t)}, &tls.Config{InsecureSkipVerify: true}},
+		"SOCKS":               {"http://name.example/", url.URL{Scheme: "socks5", Host: plain.socks(t)}, nil},
+		"forwarded, over TLS": {"http://name.example/", url.URL{Scheme: "https", Host: secureWeb(t, cert, plain.ServeHTTP)}, &tls.Config{InsecureSkipVerify: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFetcher(t, Options{TLS: x.tls, Proxy: &x.proxy})
+			for range 2 {
+				res, err := get(t, f, x.url)
+				require.NoError(t, err)
+				if name != "forwarded, over TLS" {
+					assert.Equal(t, "hello", body(t, res))
+					assert.False(t, res.Timing.Reused, "the connection of an odd answer is not used again")
+				}
+			}
+		})
+	}
+}
+
+// What a proxy answers in place of a tunnel is an error that has its words.
+func TestProxiesThatRefuse(t *testing.T) {
+	for answer, want := range map[string]string{
+		"HTTP/1.1 407 Login\r\nContent-Length: 0\r\n\r\n":  "answers 407",
+		"HTTP/1.1 100 Wait\r\n\r\nHTTP/1.0 503 No\r\n\r\n": "answers 503",
+		"SSH-2.0-x\r\n\r\n": "not HTTP", "\x05": "EOF", "": "EOF",
+	} {
+		f := newFetcher(t, Options{Proxy: &url.URL{Scheme: "http", Host: perConn(t, odd(answer+"CLOSE"))}})
+		_, err := get(t, f, "https://name.example/")
+		assert.ErrorContains(t, err, want, answer)
+	}
+	silent := perConn(t, func(net.Conn, int) bool { return true })
+	for _, scheme := range []string{"http", "socks5"} {
+		f := newFetcher(t, Options{Proxy: &url.URL{Scheme: scheme, Host: silent}, Timeout: 100 * time.Millisecond})
+		_, err := get(t, f, "https://name.example/")
+		assert.Equal(t, Timeout, ClassOf(err), "%v", err)
+	}
+}
+
 // A call sends one request; the next one uses the older protocol.
 func TestFailedHTTP2IsFollowedByHTTP1(t *testing.T) {
 	for _, goAway := range []bool{false, true} {
@@ -168,19 +218,6 @@ func TestFailedHTTP2IsFollowedByHTTP1(t *testing.T) {
 	}
 }
 
-// At the last byte of an answer the connection is known to be unfit, before anybody may use it again.
-func TestMoreBehindAnAnswerIsSeenAtItsEnd(t *testing.T) {
-	for _, answer := range []string{okAnswer, "HTTP/1.1 304 Not Modified\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"} {
-		here, there := net.Pipe()
-		go func() { _, _ = io.WriteString(there, answer+okAnswer) }()
-		c := newAnswerConn(here, 1000)
-		_, err := io.ReadFull(c, make([]byte, len(answer)))
-		require.NoError(t, err)
-		assert.True(t, c.odd.Load(), answer)
-		_ = here.Close()
-	}
-}
-
 func TestAnswersThatContradictThemselvesAreErrors(t *testing.T) {
 	for name, answer := range map[string]string{
 		"two lengths":         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 2\r\n\r\nhello",
@@ -199,24 +236,4 @@ func TestAnswersThatContradictThemselvesAreErrors(t *testing.T) {
 			assert.Equal(t, Protocol, ClassOf(err), "%v", err)
 		})
 	}
-}
-
-func FuzzRewrite(f *testing.F) {
-	for _, answer := range oddAnswers {
-		f.Add([]byte(answer))
-	}
-	f.Fuzz(func(t *testing.T, read []byte) {
-		h, ok := rewrite(read)
-		if !ok {
-			return
-		}
-		resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(h.text)), nil)
-		require.NoError(t, err, "net/http reads what was rewritten")
-		assert.Equal(t, h.status, resp.StatusCode)
-		assert.Equal(t, h.chunked, len(resp.TransferEncoding) > 0)
-		again, ok := rewrite(h.text)
-		assert.True(t, ok)
-		assert.False(t, again.odd)
-		assert.Equal(t, string(h.text), string(again.text))
-	})
 }

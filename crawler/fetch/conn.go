@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/lenient"
 )
 
 // connKey identifies requests that may share a connection.
@@ -25,12 +27,11 @@ type connKey struct {
 // conn is a connection to a server, and the HTTP client that owns it. One request
 // at a time is sent on it.
 type conn struct {
-	key    connKey
-	http   *http.ClientConn
-	wire   *timedConn
-	answer *answerConn // nil: HTTP/2, or a tunnel through a proxy
-	http2  bool        // and no tunnel
-	timer  *time.Timer // of a kept connection
+	key   connKey
+	http  *http.ClientConn
+	wire  *timedConn
+	http2 bool
+	timer *time.Timer // of a kept connection
 }
 
 // close closes the connection: when it returns, the server is left alone.
@@ -41,7 +42,7 @@ func (c *conn) close() {
 
 // usable reports whether another request may be sent.
 func (c *conn) usable() bool {
-	return c.http.Err() == nil && c.http.Available() > 0 && (c.answer == nil || !c.answer.odd.Load())
+	return c.http.Err() == nil && c.http.Available() > 0
 }
 
 // dialling passes data between open and dial through net/http.
@@ -52,8 +53,7 @@ type dialling struct {
 	at      netip.Addr // the connected address; invalid if only a custom Dial knows it
 	secure  bool       // https
 	wire    *timedConn
-	answer  *answerConn
-	http2   bool // without a tunnel
+	http2   bool
 	res     *Result
 }
 
@@ -77,63 +77,65 @@ func (f *Fetcher) open(ctx context.Context, key connKey, d *dialling) (*conn, er
 	if key.at.IsValid() {
 		key.at = d.at
 	}
-	return &conn{key: key, http: h, wire: d.wire, answer: d.answer, http2: d.http2}, nil
+	return &conn{key: key, http: h, wire: d.wire, http2: d.http2}, nil
 }
 
 // dial is the transport's DialContext.
 func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	d, ok := ctx.Value(diallingKey{}).(*dialling)
-	if !ok {
-		return nil, errors.New("dial outside a fetch")
-	}
-	ctx, cancel := context.WithTimeout(ctx, f.opts.DialTimeout)
-	defer cancel()
-	raw, err := f.opts.connect(ctx, network, addr, d)
+	_, c, err := f.reach(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
+	return lenient.NewConn(c, f.opts.MaxHeader), nil
+}
+
+// dialTLS is the transport's DialTLSContext, also for https to a proxy that forwards requests.
+func (f *Fetcher) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	d, c, err := f.reach(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.handshake(ctx, c, addr, d.secure && !f.kept.avoidsHTTP2(addr))
+	if err != nil {
+		return nil, err
+	}
+	if d.http2 = s.ConnectionState().NegotiatedProtocol == "h2"; d.http2 {
+		return s, nil
+	}
+	return lenient.NewConn(s, f.opts.MaxHeader), nil
+}
+
+// reach connects to addr, which may be that of a proxy, or through a tunnel.
+func (f *Fetcher) reach(ctx context.Context, network, addr string) (*dialling, net.Conn, error) {
+	d, ok := ctx.Value(diallingKey{}).(*dialling)
+	if !ok {
+		return nil, nil, errors.New("dial outside a fetch")
+	}
+	tunnel, to := lenient.Tunnels(d.proxy, d.secure), addr
+	if tunnel {
+		to = lenient.ProxyAddr(d.proxy)
+	}
+	limited, cancel := context.WithTimeout(ctx, f.opts.DialTimeout)
+	defer cancel()
+	raw, err := f.opts.connect(limited, network, to, d)
+	if err != nil {
+		return nil, nil, err
+	}
 	d.wire = &timedConn{Conn: raw}
 	d.wire.limit.Store(int64(f.opts.HeaderTimeout))
-	return f.answering(d, d.wire), nil
+	var c net.Conn = d.wire
+	if tunnel && d.proxy.Scheme == "https" {
+		c, err = f.handshake(ctx, c, to, false)
+	}
+	if tunnel && err == nil {
+		c, err = lenient.Through(ctx, c, d.proxy, addr, f.opts.MaxHeader)
+	}
+	return d, c, err
 }
 
-// dialTLS is the transport's DialTLSContext, for https without a proxy, and for https to a proxy.
-func (f *Fetcher) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
-	if _, err := f.dial(ctx, network, addr); err != nil {
-		return nil, err
-	}
-	d := ctx.Value(diallingKey{}).(*dialling)
-	config := &tls.Config{}
-	if c := f.transport.TLSClientConfig; c != nil { // with the protocols that the transport speaks
-		config = c.Clone()
-	}
-	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(addr)
-	}
-	if d.proxy != nil || f.kept.avoidsHTTP2(addr) {
-		config.NextProtos = nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, f.opts.TLSTimeout)
-	defer cancel()
-	c := tls.Client(d.wire, config)
-	if err := c.HandshakeContext(ctx); err != nil {
-		return nil, err
-	}
-	d.answer = nil
-	if d.http2 = c.ConnectionState().NegotiatedProtocol == "h2"; d.http2 {
-		return c, nil
-	}
-	return f.answering(d, c), nil
-}
-
-// answering wraps a connection on which HTTP/1 is spoken from its beginning to its end, which a
-// tunnel through a proxy is not.
-func (f *Fetcher) answering(d *dialling, c net.Conn) net.Conn {
-	if d.proxy != nil && (d.secure || d.proxy.Scheme == "socks5") {
-		return c
-	}
-	d.answer = newAnswerConn(c, f.opts.MaxHeader)
-	return d.answer
+// handshake makes a connection secure, with the protocols that the transport speaks.
+func (f *Fetcher) handshake(ctx context.Context, c net.Conn, addr string, http2 bool) (*tls.Conn, error) {
+	return lenient.Secure(ctx, c, f.transport.TLSClientConfig, addr, http2, f.opts.TLSTimeout)
 }
 
 // connect looks up the addresses of a host and connects to one that answers. Forbidden addresses

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/crawler/spool"
+	"github.com/seed-7440039f/frontier/internal/lenient"
 	"github.com/seed-7440039f/frontier/internal/reply"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
@@ -136,8 +137,7 @@ func New(o Options) (*Fetcher, error) {
 		DialContext:            f.dial,
 		DialTLSContext:         f.dialTLS,
 		DisableKeepAlives:      o.NoKeepAlive,
-		DisableCompression:     true,         // decoded in decode.go, within limits
-		TLSHandshakeTimeout:    o.TLSTimeout, // within a tunnel; otherwise see dialTLS
+		DisableCompression:     true, // decoded in decode.go, within limits
 		TLSClientConfig:        o.tlsConfig(),
 		ResponseHeaderTimeout:  o.HeaderTimeout,
 		MaxResponseHeaderBytes: o.MaxHeader,
@@ -147,6 +147,9 @@ func New(o Options) (*Fetcher, error) {
 	f.transport.Protocols.SetHTTP2(!o.NoHTTP2)
 	f.transport.Proxy = func(r *http.Request) (*url.URL, error) { // r is made up by net/http, and lacks the port
 		if d, ok := r.Context().Value(diallingKey{}).(*dialling); ok {
+			if lenient.Tunnels(d.proxy, d.secure) { // see dial
+				return nil, nil
+			}
 			return d.proxy, nil
 		}
 		return nil, errors.New("dial outside a fetch")
@@ -320,7 +323,7 @@ func (f *Fetcher) request(r Request) (*request, error) {
 	}
 	u.Opaque = target
 	x := f.opts.extras(u)
-	forwards := x.proxy != nil && x.proxy.Scheme != "socks5" && u.Scheme == "http"
+	forwards := x.proxy != nil && !lenient.Tunnels(x.proxy, u.Scheme == "https")
 	if strings.HasPrefix(target, "//") || forwards {
 		u.Opaque = "//" + u.Host + target // net/http puts the scheme before it: the absolute form
 	}

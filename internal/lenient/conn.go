@@ -1,7 +1,7 @@
-// This file lets net/http read answers that it calls malformed and browsers read: their heads and
-// chunks are rewritten on the way. It does not deal with their meaning.
-
-package fetch
+// Package lenient lets net/http read answers that it calls malformed and browsers read: their heads
+// and chunks are rewritten on the way. It does not deal with their meaning. Its state is that of one
+// connection.
+package lenient
 
 import (
 	"bufio"
@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// answerConn is a connection on which a server answers GET requests in HTTP/1. What is read from it
-// is well formed if the answer can be understood, and as it was sent if not:
+// Conn is a connection on which a server answers requests in HTTP/1. What is read from it is well
+// formed if the answer can be understood, and as it was sent if not:
 //   - A line of a head without a colon, or without a valid name before it, is left out. Control
 //     characters in values become blanks. Up to four bytes before the status line are skipped, and a
 //     missing status is 200.
@@ -31,42 +31,65 @@ import (
 //
 // An answer that was understood only in this way is odd. A program between may have seen its end
 // elsewhere, so its connection must not be used again: otherwise the rest of one answer could pass
-// for the next.
-type answerConn struct {
+// for the next. To net/http the connection ends there: the last bytes of the answer come with io.EOF.
+type Conn struct {
 	net.Conn
 	in      *bufio.Reader
 	maxHead int64
-	odd     atomic.Bool
 
-	out   []byte                                 // to be read before anything else
-	state func(*answerConn, []byte) (int, error) // reads on, or fills out
-	left  int64                                  // of a body or a chunk; negative: to the end of the connection
+	asks   atomic.Bool                      // what is written next begins a request
+	noBody atomic.Bool                      // the request was HEAD
+	bare   atomic.Bool                      // the request was CONNECT: no HTTP/1 follows its answer
+	odd    bool                             // an answer was
+	ended  bool                             // of the last answer: nothing of it is left but out
+	out    []byte                           // to be read before anything else
+	state  func(*Conn, []byte) (int, error) // reads on, or fills out
+	left   int64                            // of a body or a chunk; negative: to the end of the connection
 }
 
-func newAnswerConn(c net.Conn, maxHead int64) *answerConn {
-	return &answerConn{Conn: c, in: bufio.NewReader(c), maxHead: maxHead, state: (*answerConn).head}
+// NewConn returns a Conn over c. Heads of more than maxHead bytes are left to net/http.
+func NewConn(c net.Conn, maxHead int64) *Conn {
+	a := &Conn{Conn: c, in: bufio.NewReader(c), maxHead: maxHead, state: (*Conn).head}
+	a.asks.Store(true)
+	return a
+}
+
+// Write implements io.Writer.
+func (a *Conn) Write(p []byte) (int, error) {
+	if a.asks.CompareAndSwap(true, false) {
+		a.noBody.Store(bytes.HasPrefix(p, []byte("HEAD ")))
+		a.bare.Store(bytes.HasPrefix(p, []byte("CONNECT ")))
+	}
+	return a.Conn.Write(p)
 }
 
 // Read implements io.Reader.
-func (a *answerConn) Read(p []byte) (int, error) {
-	for len(a.out) == 0 {
-		if n, err := a.state(a, p); n > 0 || err != nil || len(p) == 0 {
+func (a *Conn) Read(p []byte) (n int, err error) {
+	for len(a.out) == 0 && n == 0 {
+		if a.ended && a.odd {
+			return 0, io.EOF
+		}
+		if n, err = a.state(a, p); err != nil || len(p) == 0 {
 			return n, err
 		}
 	}
-	n := copy(p, a.out)
-	a.out = a.out[n:]
-	return n, nil
+	if n == 0 {
+		n = copy(p, a.out)
+		a.out = a.out[n:]
+	}
+	if a.ended && a.odd && len(a.out) == 0 {
+		err = io.EOF
+	}
+	return n, err
 }
 
-// raw leaves what was read, and all that follows, to net/http.
-func (a *answerConn) raw(read []byte) {
-	a.odd.Store(true)
-	a.out, a.left, a.state = read, -1, (*answerConn).body
+// raw leaves what was read, and all that follows, to net/http, which refuses it unless the protocol changes.
+func (a *Conn) raw(read []byte) {
+	a.out, a.left, a.state, a.ended = read, -1, (*Conn).body, false
 }
 
 // line reads to the end of a line, or until more bytes than most are read.
-func (a *answerConn) line(most int64) (line []byte, err error) {
+func (a *Conn) line(most int64) (line []byte, err error) {
 	for {
 		part, err := a.in.ReadSlice('\n')
 		line = append(line, part...)
@@ -77,59 +100,61 @@ func (a *answerConn) line(most int64) (line []byte, err error) {
 }
 
 // head reads the lines before a body.
-func (a *answerConn) head([]byte) (int, error) {
-	var read []byte
+func (a *Conn) head([]byte) (int, error) {
+	read, whole, err := a.lines()
+	if len(read) == 0 {
+		return 0, err
+	}
+	if bytes.IndexByte(read, 0) >= 0 {
+		return 0, errors.New("a zero byte in the head of an answer") // browsers and curl refuse it, too
+	}
+	h, ok := head{}, false
+	if whole {
+		h, ok = rewrite(read)
+	}
+	if !ok || h.status == http.StatusSwitchingProtocols || a.bare.Load() && h.status/100 == 2 {
+		a.raw(read)
+		return 0, nil
+	}
+	a.odd = a.odd || h.odd
+	a.out, a.left, a.state, a.ended = h.text, h.length, (*Conn).body, false
+	switch {
+	case h.status/100 == 1:
+		a.left, a.state = 0, (*Conn).head
+	case a.noBody.Load(), h.status == http.StatusNoContent, h.status == http.StatusNotModified, h.length == 0:
+		a.over()
+	case h.chunked:
+		a.state = (*Conn).chunkSize
+	}
+	return 0, nil
+}
+
+// lines reads a head; whole is false if that fails, or if it is too long.
+func (a *Conn) lines() (read []byte, whole bool, err error) {
 	for begun := false; ; {
 		l, err := a.line(a.maxHead)
 		read = append(read, l...)
 		blank := len(bytes.TrimRight(l, "\r\n")) == 0
 		switch {
-		case err != nil && len(read) == 0:
-			return 0, err
 		case err != nil, int64(len(read)) > a.maxHead, blank && !begun && len(read) > maxSlop:
-			a.raw(read)
-			return 0, nil
+			return read, false, err
 		case !blank:
 			begun = true
 		case begun:
-			a.begin(read)
-			return 0, nil
+			return read, true, nil
 		}
-	}
-}
-
-// begin passes a head on, and prepares for its body.
-func (a *answerConn) begin(read []byte) {
-	h, ok := rewrite(read)
-	if !ok || h.status == http.StatusSwitchingProtocols {
-		a.raw(read)
-		return
-	}
-	if h.odd {
-		a.odd.Store(true)
-	}
-	a.out, a.left, a.state = h.text, h.length, (*answerConn).body
-	switch {
-	case h.status/100 == 1, h.status == http.StatusNoContent, h.status == http.StatusNotModified:
-		a.left = 0
-		if h.status/100 > 1 {
-			a.over()
-		}
-	case h.chunked:
-		a.state = (*answerConn).chunkSize
 	}
 }
 
 // over notes the end of an answer: a server that has sent more does not speak of the next request.
-func (a *answerConn) over() {
-	a.state = (*answerConn).head
-	if a.in.Buffered() > 0 {
-		a.odd.Store(true)
-	}
+func (a *Conn) over() {
+	a.state, a.ended = (*Conn).head, true
+	a.odd = a.odd || a.in.Buffered() > 0
+	a.asks.Store(true)
 }
 
 // take reads bytes of which left counts.
-func (a *answerConn) take(p []byte) (int, error) {
+func (a *Conn) take(p []byte) (int, error) {
 	if a.left >= 0 {
 		p = p[:min(int64(len(p)), a.left)]
 	}
@@ -141,11 +166,7 @@ func (a *answerConn) take(p []byte) (int, error) {
 }
 
 // body reads a body without chunks.
-func (a *answerConn) body(p []byte) (int, error) {
-	if a.left == 0 {
-		a.state = (*answerConn).head
-		return 0, nil
-	}
+func (a *Conn) body(p []byte) (int, error) {
 	n, err := a.take(p)
 	if a.left == 0 {
 		a.over()
@@ -156,7 +177,7 @@ func (a *answerConn) body(p []byte) (int, error) {
 // maxChunkLine is the longest line with the size of a chunk.
 const maxChunkLine = 4 << 10
 
-func (a *answerConn) chunkSize([]byte) (int, error) {
+func (a *Conn) chunkSize([]byte) (int, error) {
 	l, err := a.line(maxChunkLine)
 	if err != nil {
 		a.out = l
@@ -169,17 +190,17 @@ func (a *answerConn) chunkSize([]byte) (int, error) {
 		return 0, nil
 	}
 	if size[0] == ' ' || !bytes.HasSuffix(l, []byte("\r\n")) {
-		a.odd.Store(true)
+		a.odd = true
 	}
 	if n == 0 {
-		a.state = (*answerConn).trailer
+		a.state = (*Conn).trailer
 		return 0, nil
 	}
-	a.out, a.left, a.state = fmt.Appendf(nil, "%x\r\n", n), int64(n), (*answerConn).chunk
+	a.out, a.left, a.state = fmt.Appendf(nil, "%x\r\n", n), int64(n), (*Conn).chunk
 	return 0, nil
 }
 
-func (a *answerConn) chunk(p []byte) (int, error) {
+func (a *Conn) chunk(p []byte) (int, error) {
 	if a.left > 0 {
 		return a.take(p)
 	}
@@ -192,28 +213,31 @@ func (a *answerConn) chunk(p []byte) (int, error) {
 		return 0, nil
 	}
 	if string(l) != "\r\n" {
-		a.odd.Store(true)
+		a.odd = true
 	}
-	a.out, a.state = []byte("\r\n"), (*answerConn).chunkSize
+	a.out, a.state = []byte("\r\n"), (*Conn).chunkSize
 	return 0, nil
 }
 
-// trailer skips the fields behind a body.
-func (a *answerConn) trailer([]byte) (int, error) {
-	for read := 0; int64(read) <= a.maxHead; {
+// trailer reads the fields behind a body. net/http reads about as many as a line is long.
+func (a *Conn) trailer([]byte) (int, error) {
+	var read []byte
+	for int64(len(read)) <= a.maxHead {
 		l, err := a.line(a.maxHead)
 		if err != nil && err != io.EOF {
 			return 0, err
 		}
-		if err != nil {
-			a.odd.Store(true)
-		}
 		if err != nil || len(bytes.TrimSpace(l)) == 0 {
-			a.out = []byte("0\r\n\r\n")
+			h := head{odd: err != nil}
+			if h.fields(read, h.add); len(h.text) > maxChunkLine-64 {
+				h.text = nil
+			}
+			a.odd = a.odd || h.odd
+			a.out = append(append([]byte("0\r\n"), h.text...), "\r\n"...)
 			a.over()
 			return 0, nil
 		}
-		read += len(l)
+		read = append(read, l...)
 	}
 	return 0, errors.New("the fields behind the body are too long")
 }
@@ -233,9 +257,6 @@ type head struct {
 
 // rewrite makes a head well formed; ok is false if it cannot be understood.
 func rewrite(read []byte) (h head, ok bool) {
-	if bytes.IndexByte(read, 0) >= 0 { // browsers and curl refuse it
-		return h, false
-	}
 	slop := 0
 	for len(read) < slop+4 || !bytes.EqualFold(read[slop:slop+4], []byte("HTTP")) {
 		if slop++; slop > maxSlop {
@@ -248,11 +269,9 @@ func rewrite(read []byte) (h head, ok bool) {
 	if !h.begin(string(h.clean(first))) {
 		return h, false
 	}
-	var name, value []byte
 	var lengths, codings []string
-	end := func() {
+	h.fields(rest, func(name, value []byte) {
 		switch {
-		case name == nil:
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			lengths = append(lengths, string(value))
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
@@ -260,23 +279,7 @@ func rewrite(read []byte) (h head, ok bool) {
 		default:
 			h.add(name, value)
 		}
-	}
-	for line := range bytes.Lines(rest) {
-		if more := h.clean(line); line[0] == ' ' || line[0] == '\t' { // it belongs to the field before
-			value = append(append(slices.Clip(value), ' '), more...)
-			h.odd = h.odd || name == nil && len(more) > 0
-			continue
-		}
-		end()
-		before, after, found := bytes.Cut(line, []byte(":"))
-		name, value = bytes.TrimRight(before, " \t"), h.clean(after)
-		h.odd = h.odd || len(name) < len(before)
-		if !found || !httpguts.ValidHeaderFieldName(string(name)) {
-			h.odd = h.odd || len(bytes.TrimSpace(line)) > 0
-			name = nil
-		}
-	}
-	end()
+	})
 	h.transfer(codings, len(lengths) > 0)
 	if h.length = -1; !h.chunked && len(lengths) > 0 {
 		if h.length, ok = h.lengthOf(lengths); !ok {
@@ -288,6 +291,31 @@ func rewrite(read []byte) (h head, ok bool) {
 	}
 	h.text = append(h.text, "\r\n"...)
 	return h, true
+}
+
+// fields calls take for each field that has a valid name.
+func (h *head) fields(lines []byte, take func(name, value []byte)) {
+	var name, value []byte
+	for line := range bytes.Lines(lines) {
+		if more := h.clean(line); line[0] == ' ' || line[0] == '\t' { // it belongs to the field before
+			value = append(append(slices.Clip(value), ' '), more...)
+			h.odd = h.odd || name == nil && len(more) > 0
+			continue
+		}
+		if name != nil {
+			take(name, value)
+		}
+		before, after, found := bytes.Cut(line, []byte(":"))
+		name, value = bytes.TrimRight(before, " \t"), h.clean(after)
+		h.odd = h.odd || len(name) < len(before)
+		if !found || !httpguts.ValidHeaderFieldName(string(name)) {
+			h.odd = h.odd || len(bytes.TrimSpace(line)) > 0
+			name = nil
+		}
+	}
+	if name != nil {
+		take(name, value)
+	}
 }
 
 func (h *head) add(name, value []byte) {
