@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/crawllog"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
+	"github.com/seed-7440039f/frontier/crawler/robots"
 	"github.com/seed-7440039f/frontier/internal/media"
 )
 
@@ -141,6 +142,9 @@ func (a *inquiry) recordRobots(slot frontier.Lease, res *fetch.Result, err error
 	}
 	x := crawllog.Record{Outcome: crawllog.Robots, URL: fetch.Redact(a.target), Host: slot.Host, Due: slot.Due}
 	(&evidence{res: res, err: err}).describe(&x)
+	if x.Reason == "" && robots.FromStatus(x.Status, nil).Access() == robots.Unreachable {
+		x.Reason = "the site's URLs wait"
+	}
 	a.c.opts.OnEnd(x)
 }
 

@@ -28,7 +28,7 @@ type Progress struct {
 	// Answers to requests for pages, by kind:
 	Pages      int64 // status 2xx
 	Broken     int64 // part of Pages: incomplete at the last try, too
-	Unread     int64 // part of Pages: OnPage could not read them, as a sitemap that is none; see Page.Unread
+	Unread     int64 // part of Pages: of an unknown coding, or a sitemap that is none; see Page.Unread
 	Requisites int64 // status 2xx, of what pages need to be displayed; not part of Pages
 	Redirects  int64 // 3xx
 	Unwanted   int64 // part of all of these: the body was not read; see Options.Responses

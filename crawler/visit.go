@@ -34,8 +34,8 @@ type Page struct {
 	// Add holds the links in scope, or the target of the redirect. OnPage may change it, and Flush
 	// it if it finds many.
 	Add []frontier.Entry
-	// Unread is for OnPage to say why it could not read an answer that should be readable. The reason
-	// goes to OnEnd, and Progress.Unread counts it.
+	// Unread is why the answer cannot be read, though it should be readable: its Content-Encoding is
+	// unknown, or OnPage says why. The reason goes to OnEnd, and Progress.Unread counts it.
 	Unread string
 
 	crawler   *Crawler
@@ -213,7 +213,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		}
 		c.settleShare(p)
 	}
-	if r.saw.unread = p.Unread; p.Unread != "" {
+	if r.saw.unread = p.Unread; page && p.Unread != "" {
 		c.counters.unread.Add(1)
 	}
 	p.Outcome.Add = p.Add
@@ -338,7 +338,8 @@ func (c *Crawler) shows(p *Page) bool {
 func (c *Crawler) extract(p *Page) {
 	var err error
 	if coding := fetch.Coded(p.Header, p.Body.Head(512)); coding != "" {
-		c.log.Warn("a page is not read", "url", fetch.Redact(p.URL), "error", codedError(coding))
+		p.Unread = codedError(coding).Error()
+		c.log.Warn("a page is not read", "url", fetch.Redact(p.URL), "error", p.Unread)
 	}
 	if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
 		c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)

@@ -305,7 +305,10 @@ func (s *settings) summarize(p crawler.Progress, log *slog.Logger, stdout io.Wri
 		fmt.Fprintf(stdout, "cut short: %d of the pages lack their end, at each try; what came of them is kept\n", p.Broken)
 	}
 	if p.Unread > 0 {
-		fmt.Fprintf(stdout, "not read: %d of the pages are called sitemaps and are none; frontier explain URL and the crawl log say why\n", p.Unread)
+		fmt.Fprintf(stdout, "not read: %d of the pages have an unknown coding, or are called sitemaps and are none; frontier ends and the crawl log say why\n", p.Unread)
+	}
+	if p.Unreachable > 0 {
+		fmt.Fprintf(stdout, "robots.txt files not read: %d, whose sites wait; frontier ends and the crawl log say why\n", p.Unreachable)
 	}
 	if p.Blocked > 0 {
 		fmt.Fprintf(stdout, "blocked: at addresses that are not public, or that -deny-network names; -allow-network %s contacts them all the same\n", s.private())

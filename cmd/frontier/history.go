@@ -4,11 +4,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -42,7 +44,8 @@ func (p *printer) became(u console.URL, dir string) error {
 		if err != nil {
 			return err
 		}
-		return p.table(append(urlRows(u), more...)...)
+		reasons, err := robotsRows(dir, u.URL)
+		return cmp.Or(err, p.table(slices.Concat(urlRows(u), more, reasons)...))
 	}
 	if u.State == "known" {
 		u.Why = "" // the record knows better
@@ -71,6 +74,24 @@ func unrecorded(u console.URL, dir string) (rows []string, err error) {
 		return []string{row("last", "nothing is recorded of it: this crawl keeps no record of ends")}, nil
 	}
 	return nil, nil
+}
+
+// robotsRows say why a site's URLs wait, if its robots.txt could not be read the last time.
+func robotsRows(dir string, urls ...string) (rows []string, err error) {
+	for _, of := range urls {
+		u, err := url.Parse(of)
+		if err != nil {
+			continue
+		}
+		r, ok, err := crawllog.NewView(endsPath(dir)).Find(u.Scheme + "://" + u.Host + "/robots.txt")
+		if err != nil {
+			return nil, err
+		}
+		if ok && r.Outcome == crawllog.Robots && r.Reason != "" {
+			rows = append(rows, row("robots.txt", r.Sentence()), row("asked", moment(r.Time)))
+		}
+	}
+	return rows, nil
 }
 
 // lastEnd is the newest record of a URL: of those that were taken, or else of links that
@@ -137,7 +158,8 @@ func filterOf(cmd *cli.Command, usual ...crawllog.Outcome) (f endsFilter, err er
 	return f, noMore(cmd.Args().Slice())
 }
 
-// of yields the newest record of each URL, newest first, if it is wanted.
+// of yields the newest record of each URL, newest first, if it is wanted. That of a robots.txt is,
+// if it could not be read.
 func (f endsFilter) of(dir string) iter.Seq2[crawllog.Record, error] {
 	return func(yield func(crawllog.Record, error) bool) {
 		seed, seen := maphash.MakeSeed(), map[uint64]bool{}
@@ -151,14 +173,15 @@ func (f endsFilter) of(dir string) iter.Seq2[crawllog.Record, error] {
 					continue
 				}
 				key := maphash.String(seed, r.URL)
-				if err == nil && (!r.Outcome.OfURL() || seen[key]) {
+				robots := r.Outcome == crawllog.Robots
+				if err == nil && (!robots && !r.Outcome.OfURL() || seen[key]) {
 					continue
 				}
 				if f.looks > 0 && len(seen) == f.looks {
 					return
 				}
 				seen[key] = true
-				if err == nil && !f.wants(&r) {
+				if err == nil && (robots && r.Reason == "" || !f.wants(&r)) {
 					continue
 				}
 				if !yield(r, err) || err != nil {

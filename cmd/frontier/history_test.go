@@ -217,3 +217,52 @@ func TestACheckpointHasTheRecord(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, crawllog.Gone, r.Outcome)
 }
+
+// What came and cannot be read is seen in the list of ends, in the explanation of its URL, and in the last
+// lines: a page, a sitemap, and a robots.txt, for which its site waits.
+func TestWhatCannotBeReadIsSaid(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		coded := r.Host == "held.example" || r.URL.Path == "/coded"
+		if coded {
+			w.Header().Set("Content-Encoding", "compress")
+		}
+		w.Header().Set("Content-Type", "text/html")
+		switch {
+		case coded:
+			_, _ = w.Write([]byte("\x1f\x9d\x90\x00\x01"))
+		case r.URL.Path == "/robots.txt":
+			fmt.Fprint(w, "Sitemap: /map.xml")
+		case r.URL.Path == "/map.xml":
+			fmt.Fprint(w, `<html>no sitemap</html>`)
+		case r.URL.Path == "/":
+			fmt.Fprint(w, `<a href="/coded">`)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	dir := filepath.Join(t.TempDir(), "state")
+	status, out, stderr := command(t, t.Context(), "-dir", dir, "-resolve", "*.example="+s.Listener.Addr().String(), "-delay", "0s", "-sitemaps", "-max-time", "1s",
+		"http://a.example/", "http://held.example/")
+	require.Equal(t, exitLimit, status, stderr)
+	coding := `its Content-Encoding cannot be undone: "compress"`
+	assert.Contains(t, out, "not read: 2 of the pages have an unknown coding, or are called sitemaps and are none;")
+	assert.Contains(t, out, "robots.txt files not read: 1, whose sites wait;")
+	ok := func(args ...string) string {
+		t.Helper()
+		status, out, stderr := operate(t, append([]string{args[0], "-dir", dir}, args[1:]...)...)
+		require.Zero(t, status, stderr)
+		return out
+	}
+	assert.Regexp(t, `last +fetched with status 200: .*; `+coding, ok("explain", "http://a.example/coded"))
+	assert.Regexp(t, `last +fetched with status 200: .*; it is called a sitemap, and is neither`, ok("explain", "http://a.example/map.xml"))
+	for _, of := range []string{"http://held.example/", "held.example"} {
+		assert.Regexp(t, `robots.txt +fetched as a robots.txt: the server answered 200 OK: `+coding, ok("explain", of))
+	}
+	ends := ok("ends")
+	for _, want := range []string{"http://a.example/coded +" + coding, "http://a.example/map.xml +it is called a sitemap", "http://held.example/robots.txt +" + coding} {
+		assert.Regexp(t, want, ends)
+	}
+	assert.NotContains(t, ends, "http://a.example/robots.txt")
+	assert.NotContains(t, ok("ends", "-outcome", "fetched"), "robots.txt")
+}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,7 +217,8 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 	if err != nil {
 		return err
 	}
-	return out.host(x)
+	reasons, err := robotsRows(cmd.String("dir"), "https://"+x.Host, "http://"+x.Host)
+	return cmp.Or(err, out.host(x, reasons...))
 }
 
 // rows judges -n.

@@ -162,7 +162,7 @@ func (p *printer) more(next string, lines []string) error {
 	return err
 }
 
-func (p *printer) host(h console.Host) error {
+func (p *printer) host(h console.Host, more ...string) error {
 	if p.json {
 		return p.any(h)
 	}
@@ -192,7 +192,7 @@ func (p *printer) host(h console.Host) error {
 	if b := h.Backoff; b != nil {
 		lines = append(lines, row("failures in a row", b.Failures), row("slowed down to", "a contact in "+console.Ago(seconds(b.Gap))))
 	}
-	return p.table(append(lines, ruleRows(h.Rule)...)...)
+	return p.table(slices.Concat(lines, ruleRows(h.Rule), more)...)
 }
 
 func ruleRows(rule console.Rule) (lines []string) {

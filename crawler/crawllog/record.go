@@ -143,7 +143,7 @@ func (r *Record) Sentence() string {
 		if r.Status == 0 {
 			return because("the robots.txt could not be fetched")
 		}
-		return "fetched as a robots.txt: " + answer
+		return because("fetched as a robots.txt: " + answer)
 	case Failed:
 		return because(fmt.Sprintf("try %d failed, and it will be tried again", r.Attempt))
 	case GivenUp:

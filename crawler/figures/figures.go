@@ -50,7 +50,7 @@ var numbers = []number{
 	{answers, "unchanged", func(p *crawler.Progress) float64 { return float64(p.Unchanged) }},
 	{answers, "failed", func(p *crawler.Progress) float64 { return float64(p.Failed) }},
 	{metric(metrics.Counter, "pages_broken_total", "page.broken", "{page}", "", "Part of the pages: incomplete at the last try, too."), "", func(p *crawler.Progress) float64 { return float64(p.Broken) }},
-	{metric(metrics.Counter, "pages_unreadable_total", "page.unreadable", "{page}", "", "Part of the pages: a module could not read them."), "", func(p *crawler.Progress) float64 { return float64(p.Unread) }},
+	{metric(metrics.Counter, "pages_unreadable_total", "page.unreadable", "{page}", "", "Part of the pages: of an unknown coding, or a sitemap that is none."), "", func(p *crawler.Progress) float64 { return float64(p.Unread) }},
 	{metric(metrics.Counter, "answers_unread_total", "answer.unread", "{answer}", "", "Part of the answers: the body was not read because it was not wanted."), "", func(p *crawler.Progress) float64 { return float64(p.Unwanted) }},
 	{metric(metrics.Counter, "redirect_loops_total", "redirect.loop", "{answer}", "", "Part of the redirects: loops, and redirects beyond the limit."), "", func(p *crawler.Progress) float64 { return float64(p.Loops) }},
 	{skipped, "robots", func(p *crawler.Progress) float64 { return float64(p.Denied) }},
