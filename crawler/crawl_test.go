@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/link"
 )
 
 // randomWeb has hosts with pages of random links over all of them; every page can
@@ -338,3 +340,34 @@ func TestContentEncodingThatIsNone(t *testing.T) {
 		})
 	}
 }
+
+// A crawl that is cut does not read a long page to its end: the page comes again.
+func TestACutCrawlReadsNoLongPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always("http://a.example/", page(slices.Repeat([]string{"/x"}, 10_000)...))
+		f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(testDelay)})
+		ctx, stop := context.WithCancel(t.Context())
+		var read int64
+		extract := func(p *Page) (*link.Page, error) {
+			stop()
+			r := p.Body.Reader()
+			_, _ = r.Read(make([]byte, 100))
+			time.Sleep(2 * time.Second) // the grace passes
+			n, err := io.Copy(io.Discard, r)
+			read = n
+			return &link.Page{Links: []link.Link{{URL: "http://a.example/x"}}}, err
+		}
+		c := newCrawler(t, f, w, Options{Extractor: extractorFunc(extract), Grace: time.Second})
+		_, err := c.Seed(t.Context(), "http://a.example/")
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Run(ctx), context.Canceled)
+		assert.Zero(t, read)
+		assert.Zero(t, c.Progress().Pages)
+		assert.EqualValues(t, 1, f.Stats().Waiting, "it comes again, and nothing was taken from it")
+	})
+}
+
+type extractorFunc func(*Page) (*link.Page, error)
+
+func (f extractorFunc) Extract(p *Page) (*link.Page, error) { return f(p) }

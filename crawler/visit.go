@@ -148,6 +148,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.lost(l, err)
 	}
 	defer res.Close()
+	res.Body.Until(r.fetches) // a page of which something was not read comes again
 	r.saw.res, r.saw.err = res, err
 	p := &Page{crawler: c, Lease: l, Result: res, Conditional: len(q.Header) > 0, Outcome: frontier.Outcome{
 		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
@@ -201,7 +202,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	}
 	note := c.judged(p)
 	if c.opts.OnPage != nil {
-		if err := c.opts.OnPage(r.fetches, p); r.stopped(err) {
+		if err := c.opts.OnPage(r.fetches, p); r.stopped(err) || p.Body.Cut() {
 			p.Outcome.Result, p.Add = frontier.Requeue, nil
 		} else if err != nil && p.unflushed != nil {
 			p.Outcome.Result, p.Outcome.Meta = frontier.Requeue, nil
@@ -216,6 +217,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	if r.saw.unread = p.Unread; page && p.Unread != "" {
 		c.counters.unread.Add(1)
 	}
+	p.Body.Until(nil)
 	p.Outcome.Add = p.Add
 	c.ended(p, note)
 	return page, r.done(l, p.Outcome)
@@ -293,6 +295,9 @@ func (r *run) read(p *Page) {
 		}
 	}
 	c.read(p)
+	if p.Body.Cut() {
+		p.Outcome.Result = frontier.Requeue
+	}
 	c.settleShare(p)
 }
 
@@ -344,7 +349,7 @@ func (c *Crawler) extract(p *Page) {
 	if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
 		c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)
 	}
-	if p.Doc == nil || p.Doc.Robots.NoFollow {
+	if p.Doc == nil || p.Doc.Robots.NoFollow || p.Body.Cut() {
 		return
 	}
 	if n := p.Doc.Dropped; n > 0 {

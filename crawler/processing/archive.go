@@ -4,7 +4,6 @@ package processing
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strconv"
 
@@ -60,13 +59,13 @@ func AddArchive(o *crawler.Options, w *warc.Writer, a ArchiveOptions) {
 
 // Archive returns the Handler of AddArchive.
 func Archive(w *warc.Writer, userAgent string) Handler {
-	return func(ctx context.Context, p *crawler.Page) error {
+	return func(_ context.Context, p *crawler.Page) error {
 		via, hops := p.Via()
 		about := []warc.Field{{Name: "depth", Value: strconv.Itoa(p.Lease.Entry.Depth)}, {Name: "hopsFromSeed", Value: hops}}
 		if via != "" {
 			about = append(about, warc.Field{Name: "via", Value: via})
 		}
-		return archive(ctx, w, userAgent, p.Lease.Entry.URL, p.Result, about...)
+		return archive(w, userAgent, p.Lease.Entry.URL, p.Result, about...)
 	}
 }
 
@@ -91,30 +90,17 @@ func UnlessNoArchive(h Handler, userAgent string) Handler {
 
 // ArchiveRobots returns a crawler.Options.OnRobots that archives robots.txt. AddArchive uses it.
 func ArchiveRobots(w *warc.Writer, userAgent string) func(context.Context, *fetch.Result) error {
-	return func(ctx context.Context, res *fetch.Result) error {
-		return archive(ctx, w, userAgent, res.URL, res)
+	return func(_ context.Context, res *fetch.Result) error {
+		return archive(w, userAgent, res.URL, res)
 	}
 }
 
-// untilCut is a body that cannot be read once ctx has ended.
-type untilCut struct {
-	io.ReadSeeker
-	ctx context.Context
-}
-
-func (b untilCut) Read(p []byte) (int, error) {
-	if err := b.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return b.ReadSeeker.Read(p)
-}
-
-// archive writes one exchange. If ctx ends while a long body is packed, nothing of it is written: a
-// crawl that stops need not wait.
-func archive(ctx context.Context, w *warc.Writer, userAgent, url string, res *fetch.Result, metadata ...warc.Field) error {
+// archive writes one exchange. If its crawl is cut while a long body is packed, nothing of it is
+// written: see spool.Body.Until.
+func archive(w *warc.Writer, userAgent, url string, res *fetch.Result, metadata ...warc.Field) error {
 	e := warc.Exchange{
 		URL: url, Date: res.Started, Request: res.Request, RequestHeader: http.Header{"User-Agent": {userAgent}},
-		Status: res.Status, Header: res.Header, Payload: untilCut{res.Body.Reader(), ctx}, Metadata: metadata,
+		Status: res.Status, Header: res.Header, Payload: res.Body.Reader(), Metadata: metadata,
 	}
 	if res.Proto == "HTTP/2.0" {
 		e.Protocol = "h2"

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/spool"
 	"github.com/seed-7440039f/frontier/crawler/warc"
 )
 
@@ -133,11 +134,13 @@ func TestACutCrawlPacksNoBody(t *testing.T) {
 		w, err := warc.Open(dir, warc.Options{})
 		require.NoError(t, err)
 		ctx, cut := context.WithCancel(t.Context())
-		body := &ending{strings.NewReader(strings.Repeat("long ", 2<<20)), cut, reads}
+		long := spool.Of([]byte(strings.Repeat("long ", 2<<20)))
+		long.Until(ctx)
+		body := &ending{long.Reader(), cut, reads}
 		if reads == 0 {
 			cut()
 		}
-		err = w.WriteExchange(warc.Exchange{URL: "http://a.example/", Status: 200, Header: http.Header{}, Payload: untilCut{body, ctx}})
+		err = w.WriteExchange(warc.Exchange{URL: "http://a.example/", Status: 200, Header: http.Header{}, Payload: body})
 		assert.ErrorIs(t, err, context.Canceled, "%d reads", reads)
 		assert.Less(t, -body.left, 700, "the rest was read")
 		require.NoError(t, w.Close())

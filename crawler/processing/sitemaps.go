@@ -249,6 +249,9 @@ func (s *Sitemaps) Handle(ctx context.Context, p *crawler.Page) error {
 			}
 		}
 	}
+	if p.Body.Cut() {
+		return ctx.Err()
+	}
 	left := 0
 	if alternates { // the file is read once more, rather than held
 		slices.Sort(named)

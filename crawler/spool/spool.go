@@ -13,9 +13,11 @@ package spool
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/seed-7440039f/frontier/internal/tempfile"
 )
@@ -37,6 +39,8 @@ type Body struct {
 	file   *tempfile.File
 	size   int64
 	closed bool
+	until  context.Context // nil: no limit
+	cut    atomic.Bool     // a read came too late
 }
 
 // ErrClosed is returned by the use of a Body after Close.
@@ -106,6 +110,17 @@ func (b *Body) Size() int64 {
 // InMemory reports whether Bytes costs nothing.
 func (b *Body) InMemory() bool { return b == nil || b.file == nil }
 
+// Until makes reads fail with the error of ctx once that has ended, so that nobody is kept by a long
+// document; nil lifts this. It must not be called during a read.
+func (b *Body) Until(ctx context.Context) {
+	if b != nil {
+		b.until = ctx
+	}
+}
+
+// Cut reports whether a read failed because of Until.
+func (b *Body) Cut() bool { return b != nil && b.cut.Load() }
+
 // Reader reads the document from its start.
 func (b *Body) Reader() *io.SectionReader { return io.NewSectionReader(b, 0, b.Size()) }
 
@@ -116,6 +131,9 @@ func (b *Body) ReadAt(p []byte, off int64) (int, error) {
 		return 0, io.EOF
 	case b.closed:
 		return 0, ErrClosed
+	case b.until != nil && b.until.Err() != nil:
+		b.cut.Store(true)
+		return 0, b.until.Err()
 	case b.file != nil:
 		return b.file.ReadAt(p, off)
 	}
