@@ -457,7 +457,7 @@ func TestOddAnswersAreRead(t *testing.T) {
 	std.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	http.DefaultTransport = std
 	for answer, want := range map[string]int32{
-		"HTTP/1.1 200 OK\r\nno colon\r\nX: y\r\nContent-Length: 5\r\n\r\nhello":                                        2,
+		"HTTP/1.1 200 OK\r\nno colon\r\nX: y\r\nContent-Length: 5\r\n\r\nhello":                                      2,
 		"HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\n0\n\n": 2,
 		"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello":                                                  1,
 	} {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -162,4 +163,23 @@ func TestASecondCrawlIsToldOfTheFirst(t *testing.T) {
 	}
 	require.NoError(t, os.Rename(socket+"~", socket))
 	r.end(t)
+}
+
+// Neither -max-time nor Ctrl-C waits until a long file of seeds is read.
+func TestLongFilesOfSeedsKeepNobody(t *testing.T) {
+	const lines = 300_000
+	dir := t.TempDir()
+	file := filepath.Join(dir, "seeds")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("http://a.example/\n", lines)), 0o600))
+	status, out, stderr := command(t, t.Context(), "-dir", filepath.Join(dir, "state"), "-max-time", "1ms", "-seeds-file", file)
+	assert.Equal(t, exitLimit, status, out+stderr)
+	assert.Regexp(t, `limit reached \(-max-time 1ms\): \d{6} URLs wait`, stderr)
+
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	s := newSettings()
+	s.lists = repeated{file}
+	s.judgeSeedFiles(ctx)
+	assert.Equal(t, 1, s.listed)
+	assert.NoError(t, s.err())
 }

@@ -96,7 +96,7 @@ func openAsBegun(ctx context.Context, dir string) (*reached, error) {
 	for _, name := range unread {
 		s.find(name).read = nil
 	}
-	if err := s.judge(); err != nil {
+	if err := s.judge(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", keptConfig, err)
 	}
 	if s.names != nil {

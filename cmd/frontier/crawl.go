@@ -75,7 +75,7 @@ func (s *settings) command(code *int, name, usage string) *cli.Command {
 
 // start crawls if nothing is wrong with the settings.
 func (s *settings) start(ctx context.Context, cmd *cli.Command, code *int) error {
-	if err := s.judge(); err != nil {
+	if err := s.judge(ctx); err != nil {
 		return usageError(cmd.Name + ": " + err.Error())
 	}
 	if s.example {
@@ -233,11 +233,12 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return end, err
 	}
 	defer closeConsole()
-	if err := s.addSeedsTo(ctx, c, log); err != nil {
-		return end, err
-	}
+	caller := ctx
 	ctx, release := s.bound.begin(ctx)
 	defer release()
+	if err := s.addSeedsTo(ctx, c, log); err != nil && (ctx.Err() == nil || caller.Err() != nil) {
+		return end, err
+	}
 	told := make(chan struct{})
 	untold := context.AfterFunc(ctx, func() {
 		s.console.stopping()

@@ -50,8 +50,8 @@ func (s *settings) endOf(ctx context.Context, f *frontier.Frontier, p crawler.Pr
 	full := p.FilteredBy["host-full"]
 	limit, bounded := errors.AsType[bound](context.Cause(ctx))
 	switch {
-	case bounded && left > 0:
-		return ending{exitLimit, fmt.Sprintf("limit reached (%s): %s; %s", limit, wait(left), on)}
+	case bounded && left+s.unadded > 0:
+		return ending{exitLimit, fmt.Sprintf("limit reached (%s): %s; %s", limit, wait(left+s.unadded), on)}
 	case ctx.Err() != nil && left > 0:
 		return ending{exitStopped, fmt.Sprintf("stopped: %s; %s", wait(left), on)}
 	case left > 0 && s.crawler.MaxPages > 0 && p.Pages >= s.crawler.MaxPages:

@@ -34,9 +34,9 @@ const asCommand = "FRONTIER_TEST_COMMAND"
 // parseCrawl reads a command line of crawl.
 func parseCrawl(args []string) (*settings, error) {
 	s := newSettings()
-	c := &cli.Command{Flags: s.flags(), Action: func(_ context.Context, c *cli.Command) error {
+	c := &cli.Command{Flags: s.flags(), Action: func(ctx context.Context, c *cli.Command) error {
 		s.find(seedsKey).typed = c.Args().Slice()
-		return s.judge()
+		return s.judge(ctx)
 	}}
 	return s, c.Run(context.Background(), append([]string{"crawl"}, args...))
 }

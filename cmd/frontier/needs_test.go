@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,7 +79,7 @@ func judged(t *testing.T, flags map[string]string, file string) (*settings, stri
 		s.find(name).typed = []string{value}
 	}
 	s.find(seedsKey).typed = []string{"http://a.example/"}
-	return s, fmt.Sprint(s.judge())
+	return s, fmt.Sprint(s.judge(context.Background()))
 }
 
 // Each option that needs another is refused without it, as a flag and in a file, and is a comment in what

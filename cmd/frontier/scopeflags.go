@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -134,7 +135,7 @@ func dotted(u string) bool {
 }
 
 // addSeeds normalizes the seeds.
-func (s *settings) addSeeds() {
+func (s *settings) addSeeds(ctx context.Context) {
 	for _, a := range s.begin {
 		u, err := s.seed(a)
 		if err != nil {
@@ -146,7 +147,7 @@ func (s *settings) addSeeds() {
 	if len(s.seeds) == len(s.begin) {
 		s.judgePrivate()
 	}
-	s.judgeSeedFiles()
+	s.judgeSeedFiles(ctx)
 	if len(s.begin)+len(s.seedFiles()) == 0 && !s.example && (s.dir == "" || !exists(s.dir)) {
 		s.report(errors.New("where does the crawl begin? No seed is given, and there is no crawl in -dir to go on with; as in: frontier crawl -dir state https://example.org/"))
 	}

@@ -71,9 +71,9 @@ func (s *settings) seedFiles() (files []string) {
 }
 
 // judgeSeedFiles judges each seed of the files, and notes its host, and the first ones
-// themselves, for the scope. A file without a good seed is a fault; of others, bad lines are left out
+// themselves, for the scope, until ctx ends. A file without a good seed is a fault; of others, bad lines are left out
 // when the seeds are added.
-func (s *settings) judgeSeedFiles() {
+func (s *settings) judgeSeedFiles(ctx context.Context) {
 	known := map[string]bool{}
 	for _, path := range s.seedFiles() {
 		var bad []error
@@ -94,9 +94,11 @@ func (s *settings) judgeSeedFiles() {
 			if len(s.listedFirst) < joining {
 				s.listedFirst = append(s.listedFirst, u)
 			}
-			return nil
+			return ctx.Err()
 		})
 		switch {
+		case ctx.Err() != nil: // the crawl stops before it begins
+			return
 		case err != nil:
 			s.item(seedsFileKey, path, fmt.Errorf("%s: %w", s.shown(seedsFileKey), err))
 		case s.listed == begin && wrong == 0:
@@ -115,6 +117,7 @@ func (s *settings) judgeSeedFiles() {
 // addListed adds the seeds of the files. It returns how many are new, how many are bad or not wanted
 // by the crawl, and the first of these errors.
 func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int, refused int, own []error, err error) {
+	s.unadded = int64(s.listed)
 	var batch []string
 	leave := func(err error) {
 		if refused++; refused <= maxTold {
@@ -131,6 +134,7 @@ func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int
 		for _, e := range bad {
 			leave(e)
 		}
+		s.unadded -= int64(len(batch))
 		batch = batch[:0]
 		return ctx.Err()
 	}

@@ -28,6 +28,7 @@ type settings struct {
 	seeds       []string // and as the crawl has them
 	lists       repeated // files of seeds
 	listed      int      // how many seeds they have
+	unadded     int64    // of these, not added yet
 	listedHosts []string // theirs
 	listedFirst []string // the first of them, as the crawl has them
 
@@ -116,7 +117,7 @@ func (s *settings) defineCrawl(fs *flagSet) {
 
 // judge completes the settings from their options. The error has everything that is
 // wrong with them.
-func (s *settings) judge() error {
+func (s *settings) judge(ctx context.Context) error {
 	if err := s.takeScope(); err != nil {
 		s.report(err)
 	}
@@ -136,7 +137,7 @@ func (s *settings) judge() error {
 	s.web.apply(s)
 	s.scope.compile(s)
 	s.protocols.apply(s)
-	s.addSeeds()
+	s.addSeeds(ctx)
 	s.scope.apply(s)
 	s.judgeWider()
 	s.served.apply(s.options)

@@ -17,7 +17,7 @@ func TestSettingsOnThePage(t *testing.T) {
 	for name, value := range map[string]string{"page-token": "hunter2", "proxy": "http://me:hunter2@proxy.example:1", "delay": "3s", seedsKey: "http://a.example/"} {
 		s.find(name).typed = []string{value}
 	}
-	require.NoError(t, s.judge())
+	require.NoError(t, s.judge(t.Context()))
 	all := s.shownSettings()
 	assert.Contains(t, all, console.Setting{Name: "workers", Value: "16"})
 	assert.Contains(t, all, console.Setting{Name: "delay", Value: "3s"})
