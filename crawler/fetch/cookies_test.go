@@ -1,9 +1,12 @@
 package fetch
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -70,6 +73,24 @@ func TestCookiesComeBackAsTheyCame(t *testing.T) {
 }
 
 // A host that renews its cookies keeps them, and one that sets too many keeps the last.
+// TestCookiesOfWebPlatformTests takes what a host sets, and compares what is sent to it.
+func TestCookiesOfWebPlatformTests(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "cookies_wpt.json"))
+	require.NoError(t, err)
+	var cases []struct {
+		Set  []string
+		Sent string
+	}
+	require.NoError(t, json.Unmarshal(raw, &cases))
+	require.Len(t, cases, 34)
+	u := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
+	for _, c := range cases {
+		jar := NewJar()
+		jar.SetCookies(u, cookiesOf(http.Header{"Set-Cookie": c.Set}))
+		assert.Equal(t, c.Sent, cookieField(jar.Cookies(u)), "%q", c.Set)
+	}
+}
+
 func TestCookiesAreReplaced(t *testing.T) {
 	j := NewJar()
 	u := &url.URL{Scheme: "http", Host: "[::1]:8080", Path: "/a/b"}
