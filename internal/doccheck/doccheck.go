@@ -84,7 +84,7 @@ func (d Document) Blocks() (blocks []Block, err error) {
 }
 
 // command matches the beginning of a command to type: a program that the documentation runs.
-var command = regexp.MustCompile(`^(go|bash|git|curl|docker|\.ci/run|bench/compare|crawler/realweb/run) \S|^frontier \S+ \S|^\./|^(bash )?\.ci/run$`)
+var command = regexp.MustCompile(`^(go|bash|git|curl|docker|\.ci/run|bench/compare|crawler/realweb/run|crawler/differ/run) \S|^frontier \S+ \S|^\./|^(bash )?\.ci/run$`)
 
 var (
 	fenced   = regexp.MustCompile("(?ms)^```.*?^```$")

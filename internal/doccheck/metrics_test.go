@@ -29,7 +29,7 @@ import (
 // product is what users run: neither programs about the library nor what is copied.
 func product(path string) bool {
 	path = filepath.ToSlash(path)
-	for _, other := range []string{"bench", "proof", "examples", "internal", "crawler/realweb", "crawler/suites"} {
+	for _, other := range []string{"bench", "proof", "examples", "internal", "crawler/differ", "crawler/realweb", "crawler/suites"} {
 		if strings.HasPrefix(path, root+"/"+other+"/") {
 			return false
 		}
