@@ -26,6 +26,7 @@ type reading struct {
 	opts   *Options
 	limit  int64 // of bytes, as sent and as decoded
 	wire   wireReader
+	conn   *timedConn
 	body   *spool.Body
 	larger func() int64 // the limit for a larger body, called when limit is reached; nil if none
 	large  func()       // called when the body is no longer small; nil if it was, or there is none
@@ -35,7 +36,7 @@ type reading struct {
 
 // readBody reads a body into res. It reports whether the server's answer was read to its end.
 func (f *Fetcher) readBody(resp *http.Response, c *conn, limit int64, q Request, res *Result) (done bool, err error) {
-	r := &reading{opts: &f.opts, limit: limit, large: q.Large, body: spool.New(spool.Options{Memory: f.opts.BodyMemory, Dir: f.opts.TempDir})}
+	r := &reading{opts: &f.opts, limit: limit, conn: c.wire, large: q.Large, body: spool.New(spool.Options{Memory: f.opts.BodyMemory, Dir: f.opts.TempDir})}
 	if q.Larger != nil {
 		r.larger = func() int64 { return q.Larger(resp.Header, r.body.Head(headSize)) }
 	}
@@ -150,6 +151,7 @@ func (r *reading) extend() bool {
 	}
 	r.wire.left += limit - r.limit
 	r.limit = limit
+	r.conn.allow(limit, r.opts.MaxHeader)
 	return r.body.Size() <= limit
 }
 

@@ -232,6 +232,7 @@ type timedConn struct {
 	net.Conn
 	limit       atomic.Int64 // nanoseconds
 	read, wrote atomic.Int64 // bytes since begin
+	most        atomic.Int64 // of read; 0: no limit
 }
 
 // begin resets the counts.
@@ -250,9 +251,17 @@ func (c *timedConn) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := c.Conn.Read(p)
-	c.read.Add(int64(n))
+	if most := c.most.Load(); c.read.Add(int64(n)) > most && most > 0 {
+		return 0, errWaste
+	}
 	return n, err
 }
+
+// errWaste reports what could go on for ever without a byte of a body, such as the padding of HTTP/2.
+var errWaste = errors.New("the server sends far more than the body")
+
+// allow bounds what is read for a body of a limit: twice as much, as frames and records take room.
+func (c *timedConn) allow(limit, head int64) { c.most.Store(2*limit + head + 1<<20) }
 
 func (c *timedConn) Write(p []byte) (int, error) {
 	c.wrote.Add(int64(len(p)))

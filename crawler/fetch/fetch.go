@@ -4,6 +4,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -269,6 +270,8 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *request, r Reques
 	}
 	defer resp.Body.Close()
 	c.wire.setLimit(f.opts.IdleTimeout)
+	limit := cmp.Or(max(0, r.MaxBody), f.opts.MaxBody)
+	c.wire.allow(limit, f.opts.MaxHeader)
 	res.Status, res.Proto, res.Header = resp.StatusCode, resp.Proto, resp.Header
 	if f.opts.Jar != nil {
 		cookies := cookiesOf(resp.Header)
@@ -282,10 +285,6 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *request, r Reques
 		if err := r.Admit(resp.StatusCode, resp.Header); err != nil {
 			return unwantedError{err}
 		}
-	}
-	limit := f.opts.MaxBody
-	if r.MaxBody > 0 {
-		limit = r.MaxBody
 	}
 	began := time.Now()
 	done, err = f.readBody(resp, c, limit, r, res)

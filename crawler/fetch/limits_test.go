@@ -4,12 +4,14 @@ package fetch
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +20,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 func br(s string) []byte {
@@ -263,4 +267,35 @@ func TestSomeBodiesMayBeLarger(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, res.Close())
 	}
+}
+
+// What is no body has a limit, too: here the padding of HTTP/2's frames, which comes without a byte of one.
+func TestPaddingHasALimit(t *testing.T) {
+	var sent atomic.Int64
+	addr, o := secure(t, []string{"h2"}, func(c *tls.Conn) {
+		_, _ = io.ReadFull(c, make([]byte, len(http2.ClientPreface)))
+		f := http2.NewFramer(c, c)
+		_ = f.WriteSettings()
+		for {
+			x, err := f.ReadFrame()
+			if err != nil {
+				return
+			}
+			h, ok := x.(*http2.HeadersFrame)
+			if !ok {
+				continue
+			}
+			var head bytes.Buffer
+			_ = hpack.NewEncoder(&head).WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: h.StreamID, BlockFragment: head.Bytes(), EndHeaders: true})
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			for f.WriteDataPadded(h.StreamID, false, nil, make([]byte, 255)) == nil && sent.Load() < 3<<20 { // below the window
+				sent.Add(255)
+			}
+		}
+	})
+	o.MaxBody, o.MaxHeader, o.Timeout = 1000, 4096, 10*time.Second
+	_, err := get(t, newFetcher(t, o), "https://"+addr+"/")
+	assert.Equal(t, Protocol, ClassOf(err), "%v", err)
+	assert.ErrorContains(t, err, errWaste.Error())
 }

@@ -15,6 +15,7 @@ var ErrTyped = errors.New("want a URL like http://example.org/, or a host")
 var (
 	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 	port   = regexp.MustCompile(`^[^:/?#]+:[0-9]+([/?#]|$)`) // behind a host
+	noPort = regexp.MustCompile(`^[^/?#]*:([/?#]|$)`)        // as in ht!tp:/x, which is not meant as a host
 )
 
 // Typed is Normalize for a URL as people type it: http:// may be omitted before a host, which may
@@ -24,7 +25,7 @@ func (n *Normalizer) Typed(s string) (string, error) {
 	first, _ := utf8.DecodeRuneInString(s)
 	switch {
 	case scheme.MatchString(s) && !port.MatchString(s):
-	case s == "" || strings.Contains(s, "://") || first < utf8.RuneSelf && !strings.ContainsRune("[0123456789", first) && !letter(first):
+	case s == "" || strings.Contains(s, "://") || noPort.MatchString(s) || first < utf8.RuneSelf && !strings.ContainsRune("[0123456789", first) && !letter(first):
 		return "", ErrTyped
 	default:
 		s = "http://" + s

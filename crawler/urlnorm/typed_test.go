@@ -24,7 +24,7 @@ func TestTyped(t *testing.T) {
 		assert.NoError(t, err, in)
 		assert.Equal(t, want, got)
 	}
-	for _, in := range []string{"", "/etc/passwd", "./x", "-x", "?q", "ht!tp://x", "://x"} {
+	for _, in := range []string{"", "/etc/passwd", "./x", "-x", "?q", "ht!tp://x", "ht!tp:/x", "://x"} {
 		_, err := n.Typed(in)
 		assert.ErrorIs(t, err, ErrTyped, in)
 	}

@@ -294,7 +294,7 @@ func (l logger) Warningf(f string, a ...any) {
 		l.log.Warn(text(f, a))
 	}
 }
-func (l logger) Infof(f string, a ...any)  { l.log.Debug(text(f, a)) }
+func (l logger) Infof(string, ...any)      {} // of its levels and tables, which say nothing to an operator
 func (l logger) Debugf(f string, a ...any) { l.d.says(f, a) }
 
 func text(f string, a []any) string {
