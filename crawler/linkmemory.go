@@ -106,7 +106,7 @@ const (
 
 // mayNeed is the memory that the links of a page may take at most.
 func (c *Crawler) mayNeed(p *Page) int64 {
-	most := int64(0)
+	most := int64(1) // the icon of a page that names none
 	for _, fields := range p.Header {
 		for _, f := range fields {
 			most += int64(len(f) / len("<>;rel=x"))
