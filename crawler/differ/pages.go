@@ -103,8 +103,11 @@ func attribute(r *rand.Rand, name, value string) string {
 		cased(r, name) + pick(r, []string{"=", "=", "=", "=", " = ", "=\n", "==", ""}) + quote + value + end
 }
 
-// quoted is the price of reading what is in noframes as tags.
-const quoted = "they: a quote or comment in noframes does not hide its end"
+// What reading tags without their tree costs.
+const (
+	quoted     = "they: a quote or comment in noframes does not hide its end"
+	foreignEnd = "they: where SVG and MathML end depends on the tree"
+)
 
 func (q *pageQuestion) judge(answer []byte) string {
 	var theirs struct {
@@ -142,6 +145,10 @@ func (q *pageQuestion) judge(answer []byte) string {
 				return "they: a frameset has no elements with raw text"
 			case has("<noframes"):
 				return quoted
+			case has("<svg"), has("<math"):
+				return foreignEnd
+			case has("<picture") && has("<source"):
+				return "they: where a picture ends depends on the tree"
 			}
 			return unjudged + fmt.Sprintf("lost: %q", raw)
 		}
@@ -166,7 +173,7 @@ func (q *pageQuestion) judge(answer []byte) string {
 		case has("<noframes"):
 			return quoted
 		case has("<svg") || has("<math"):
-			return "they: where SVG and MathML end depends on the tree"
+			return foreignEnd
 		case l.Kind == link.Script && has("href"):
 			return "both: an href of a script counts in SVG only"
 		}
