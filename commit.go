@@ -266,7 +266,9 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 	}
 	if o.ends {
 		f.sched.countEnded(o, f.seq)
-		delete(f.again, f.sched.records.At(o.record).Seq())
+		if len(f.again) > 0 { // else its record need not be looked at
+			delete(f.again, f.sched.records.At(o.record).Seq())
+		}
 		f.sched.fifo.Finish(o.record)
 		f.settledLocked(o)
 		f.sched.uncount(o)

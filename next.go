@@ -560,10 +560,8 @@ func (s *shard) read(p storage.Part, want uint32) ([]fifo.Loaded, error) {
 // within returns the host key as a piece of its URL if it is one, which spares
 // an allocation for each lease.
 func within(url string, name []byte) string {
-	if i := strings.Index(url, "://"); i >= 0 {
-		if rest := url[i+3:]; len(rest) >= len(name) && rest[:len(name)] == string(name) {
-			return rest[:len(name)]
-		}
+	if at := strings.IndexByte(url, ':') + len("://"); len(url) >= at+len(name) && url[at:at+len(name)] == string(name) {
+		return url[at : at+len(name)]
 	}
 	return string(name)
 }
