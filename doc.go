@@ -256,9 +256,9 @@ package frontier
 //	check.go        Check: the invariants F1 to F9
 //	hooks.go        what the tests of the module reach through      -> hook
 //
-// Packages below those: arena, offheap, bitset, bloom, pctenc, idna, durablefs (memory,
-// bytes and files), watchlock (the mutex), drift, lab, layers, modules, doccheck, conformance (for tests),
-// reply and failure (what an answer of a server means), media (its type and encoding), lenient (odd ones made well formed), addrgroup (hosts of one
-// address), urllist (lists of URLs),
-// unit (durations without one), tempfile (files that a kill leaves nowhere).
+// Packages below those: arena, offheap, bitset, bloom, pctenc, idna, durablefs (memory, bytes and
+// files), watchlock (the mutex), drift, lab, layers, ratchet, modules, doccheck, conformance (for
+// tests), reply and failure (what an answer of a server means), media (its type and encoding), lenient
+// (odd ones made well formed), addrgroup (hosts of one address), urllist (lists of URLs), unit
+// (durations without one), tempfile (files that a kill leaves nowhere).
 // "go run ./internal/layers" draws all packages and who imports whom.
