@@ -75,7 +75,8 @@
 // A URL is scheduled (its time lies in the future), waiting, leased, or gone. With
 // Options.Keep a URL that is done is not gone but finished: its record stays. Within a
 // host and priority, URLs are served in the order in which they began to wait. For
-// scheduled URLs that is the order of their times.
+// scheduled URLs that is the order of their times. After an opening those that were
+// scheduled in blocks on disk, and whose time had come, begin to wait anew.
 //
 // # Control
 //

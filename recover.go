@@ -49,6 +49,7 @@ type recovery struct {
 	timed   timed.Restored
 	log     map[uint64]logged // by sequence number
 	order   []uint64          // of log
+	at      int64             // the date of its latest batch
 }
 
 // logged is a record of the log that is not finished yet.
@@ -57,13 +58,14 @@ type logged struct {
 	queue uint32
 	timed bool
 	due   int64 // if timed; negative if its time came before Open
+	since int64 // the date from which it waits, of a batch of about then
 }
 
 // recover fills an empty frontier from its Spill. The store is in use if and only if
 // it returns nil.
 func (f *Frontier) recover(ctx context.Context) error {
 	r := &recovery{
-		f: f, log: map[uint64]logged{}, timed: f.sched.timed.Restore(),
+		f: f, log: map[uint64]logged{}, at: instant.None, timed: f.sched.timed.Restore(),
 	}
 	if err := f.opts.Spill.Recover(ctx, r); err != nil {
 		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
@@ -223,6 +225,7 @@ func (r *recovery) Batch(b *storage.Batch) error {
 	f := r.f
 	f.committer.batchID = b.ID
 	f.logBytes += batchBytes(b)
+	r.at = max(r.at, f.storedDue(b.Time))
 	for i := range b.Admit {
 		a := &b.Admit[i]
 		if _, err := record.Decode(a.Body); err != nil {
@@ -232,9 +235,10 @@ func (r *recovery) Batch(b *storage.Batch) error {
 		if err != nil {
 			return err
 		}
-		x := logged{queue: qid}
+		x := logged{queue: qid, since: r.at}
 		if a.Due != 0 {
 			x.ref, x.timed, x.due = f.sched.records.StoreForRing(a.Seq, a.Body), true, f.storedDue(a.Due)
+			x.since = max(r.at, x.due)
 		} else {
 			x.ref = f.sched.records.Store(a.Seq, a.Body)
 		}
@@ -295,25 +299,7 @@ func (r *recovery) finish() {
 	r.parts = nil
 	r.queues.Free()
 	c.stats.Scheduled, c.stats.Finished = r.timed.End()
-	for _, seq := range r.order {
-		x, ok := r.log[seq]
-		if !ok {
-			continue
-		}
-		if x.timed && r.superseded(x, seq) {
-			r.outdated(x, seq)
-			c.records.Discard(x.ref)
-			continue
-		}
-		if x.timed {
-			c.schedule(x.queue, x.ref, x.due)
-			continue
-		}
-		q := c.queues.At(x.queue)
-		c.fifo.Push(&q.Queue, x.ref)
-		c.list(x.queue)
-		c.counted(q, 1)
-	}
+	r.queueLog()
 	if c.limits != nil {
 		c.countAllDomains()
 		for _, x := range c.crawls {
@@ -337,6 +323,46 @@ func (r *recovery) finish() {
 			c.relevel(id, 0) // nor then
 			c.settle(id, 0)
 		}
+	}
+}
+
+// queueLog puts the log's records into their queues. Those whose time has come take the places among
+// the others that they had, as far as the times of batches tell.
+func (r *recovery) queueLog() {
+	c := r.f.sched
+	var came []uint64
+	for _, seq := range r.order {
+		switch x, ok := r.log[seq]; {
+		case !ok || !x.timed:
+		case r.superseded(x, seq):
+			r.outdated(x, seq)
+			c.records.Discard(x.ref)
+		case x.due <= 0 && c.deadIn(c.queues.At(x.queue)).Seq < seq: // else a deletion finds it
+			came = append(came, seq)
+		default:
+			c.schedule(x.queue, x.ref, x.due)
+		}
+	}
+	slices.SortStableFunc(came, func(a, b uint64) int { return cmp.Compare(r.log[a].since, r.log[b].since) })
+	wait := func(x logged) {
+		q := c.queues.At(x.queue)
+		c.fifo.Push(&q.Queue, x.ref)
+		c.list(x.queue)
+		c.counted(q, 1)
+	}
+	for _, seq := range r.order {
+		x, ok := r.log[seq]
+		if !ok || x.timed {
+			continue
+		}
+		for len(came) > 0 && came[0] < seq && r.log[came[0]].since <= x.since {
+			wait(r.log[came[0]])
+			came = came[1:]
+		}
+		wait(x)
+	}
+	for _, seq := range came {
+		wait(r.log[seq])
 	}
 }
 

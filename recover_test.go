@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -12,7 +13,7 @@ import (
 // What a Spill says of blocks while a frontier is recovered comes to the right parts.
 func TestFinishedPositionsFindTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		of := &shared{opts: Options{Priorities: 8}}
+		of := &shared{opts: Options{Priorities: 8}, clock: clock.New(nil)}
 		f := &Frontier{shared: of, shard: shard{shared: of, sched: benchScheduler()}}
 		r := &recovery{f: f, log: map[uint64]logged{}}
 		type at struct {

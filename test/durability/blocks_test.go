@@ -206,3 +206,25 @@ func TestURLComesBeforeOlderOnesDuringARoundOfMoving(t *testing.T) {
 	s := w.F.Stats()
 	require.EqualValues(t, n+1, s.Waiting+s.Scheduled)
 }
+
+// URLs whose time came wait where they did before an opening, among those that waited all the time, as long as
+// they are in the log: also after a kill.
+func TestOrderLastsThroughAnOpening(t *testing.T) {
+	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w.Soon("http://a.example/5", 5*time.Minute)
+	w.Soon("http://a.example/60", time.Hour)
+	w.Soon("http://a.example/1", time.Minute)
+	w.Soon("http://a.example/5too", 5*time.Minute)
+	for _, at := range []string{"0", "2", "4", "6"} {
+		w.Add("http://a.example/added/" + at)
+		w.Clock.Advance(2 * time.Minute)
+		w.F.Stats() // sees what time has brought
+	}
+	var want []string
+	for _, u := range []string{"added/0", "1", "added/2", "added/4", "5", "5too", "added/6", "60"} {
+		want = append(want, "http://a.example/"+u)
+	}
+	require.Equal(t, want, w.Killed().LeaseAll())
+	w.Reopen()
+	require.Equal(t, want, w.LeaseAll())
+}

@@ -101,11 +101,11 @@ func (m *model) Reopen(t *rapid.T) {
 			m.groups[g] = later(at, opened.Add(modelDelay))
 		}
 	}
-	// What became waiting at its time does so again, unless it was moved since.
+	// What was read from disk and became waiting at its time does so again.
 	for name, l := range m.waiting {
 		var kept []*item
 		for _, it := range l {
-			if it.promoted {
+			if it.promoted && it.inSched {
 				it.promoted = false
 				m.scheduled = append(m.scheduled, it)
 				continue

@@ -37,7 +37,7 @@ type item struct {
 	order    int // of becoming waiting
 	attempt  int
 	due      time.Time // scheduled for, if it was
-	promoted bool      // became waiting at due, and a crash would forget when
+	promoted bool      // became waiting at due; an opening forgets when if it is inSched
 	inSched  bool      // on disk among the scheduled ones
 	homed    bool
 	finished bool  // it is admitted as that
