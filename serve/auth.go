@@ -1,4 +1,4 @@
-// This file says who may do what.
+// This file decides which requests a client may make.
 
 package serve
 
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Role is what a client may do. A higher one may do what the lower ones may.
+// Role is a client's level of permission. Each role includes the lower ones.
 type Role uint8
 
 const (
@@ -37,7 +37,7 @@ func (r Role) String() string {
 	return "invalid role"
 }
 
-// ParseRole reads what String writes: look, crawl or operate.
+// ParseRole parses a role as String writes it: look, crawl or operate.
 func ParseRole(s string) (Role, error) {
 	if i := slices.Index(roleNames[:], s); i > 0 {
 		return Role(i), nil
@@ -45,7 +45,7 @@ func ParseRole(s string) (Role, error) {
 	return Nobody, fmt.Errorf("there is no role %.40q; want look, crawl or operate", s)
 }
 
-// Tokens are what clients show. Only their hashes are kept.
+// Tokens are the secrets that clients may present. Only their hashes are kept.
 type Tokens struct{ all []token }
 
 type token struct {
@@ -54,8 +54,8 @@ type token struct {
 	name string
 }
 
-// ReadTokens reads tokens: a line for each, with its role, the SHA-256 of it in hexadecimal
-// digits, and a name for the log. Empty lines and those that begin with # do not count.
+// ReadTokens reads one token per line: its role, its SHA-256 in hexadecimal, and a name for the log. It
+// skips empty lines and lines that begin with #.
 func ReadTokens(r io.Reader) (*Tokens, error) {
 	var t Tokens
 	var errs []error
@@ -89,7 +89,7 @@ func ReadTokens(r io.Reader) (*Tokens, error) {
 	return &t, errors.Join(errs...)
 }
 
-// Role returns the role and the name of a token, in a time that depends on neither.
+// Role returns the role and the name of a token. The time it takes depends on neither.
 func (t *Tokens) Role(secret string) (role Role, name string) {
 	sum := sha256.Sum256([]byte(secret))
 	for _, x := range t.all {
@@ -100,11 +100,11 @@ func (t *Tokens) Role(secret string) (role Role, name string) {
 	return role, name
 }
 
-// Open reports whether everybody may do everything.
+// Open reports whether every client may make every request.
 func (s *Service) Open() bool { return s.o.Tokens == nil && len(s.o.Certificates) == 0 }
 
-// Role returns the role of a client that shows a token (the field Authorization, with
-// Bearer before it) and the names of its verified certificate, and a name for the log.
+// Role returns a client's role and its name for the log, from its Authorization field (Bearer and a
+// token) and the names in its verified certificate.
 func (s *Service) Role(authorization string, names []string) (role Role, who string) {
 	if s.Open() {
 		return Operate, ""
@@ -124,7 +124,7 @@ func (s *Service) Role(authorization string, names []string) (role Role, who str
 	return role, who
 }
 
-// roleOf is the role of who asks.
+// roleOf returns the role of the client that sent r.
 func (s *Service) roleOf(r *http.Request) (Role, string) {
 	var names []string
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
@@ -140,7 +140,7 @@ func (s *Service) roleOf(r *http.Request) (Role, string) {
 	return s.Role(r.Header.Get("Authorization"), names)
 }
 
-// missing says what a client lacks that may do nothing.
+// missing says which credentials a client without a role lacks.
 func (s *Service) missing(r *http.Request) string {
 	switch {
 	case s.o.Tokens != nil:
@@ -151,8 +151,8 @@ func (s *Service) missing(r *http.Request) string {
 	return "a client's certificate is missing"
 }
 
-// ours tells whether a Host header names this machine: a page of a site that had its name
-// point here gets nothing.
+// ours reports whether a Host header names this machine. Others are refused: a web site may have its own
+// name resolve to this address (DNS rebinding).
 func (s *Service) ours(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -1,4 +1,4 @@
-// This file reads the lines of a body, and bounds what all of them take.
+// This file reads a request's body line by line, and bounds the memory of all bodies together.
 
 package serve
 
@@ -20,7 +20,7 @@ import (
 const (
 	maxLine   = 1 << 20  // bytes
 	readAhead = 16 << 10 // of a body
-	batchURLs = 1000     // lines that are added together
+	batchURLs = 1000     // lines per Add
 	batchSize = 256 << 10
 )
 
@@ -31,14 +31,14 @@ var (
 	errNever = errors.New("serve: the request needs more memory than all requests may have (-max-buffered): send less, or ask for less, at once")
 )
 
-// room counts the bytes of requests that are in memory.
+// room counts the bytes that requests hold in memory.
 type room struct {
 	most int64
 	used atomic.Int64
 }
 
-// take takes n bytes for a request that has some already. What cannot fit into an idle server will not fit
-// later: that is errNever.
+// take takes n more bytes for a request that already holds has. It returns errNever if even an idle
+// server has no room for them.
 func (r *room) take(has, n int64) error {
 	if has+n > r.most {
 		return errNever
@@ -50,29 +50,29 @@ func (r *room) take(has, n int64) error {
 	return nil
 }
 
-// format is how a body is written.
+// format is the layout of a body.
 type format uint8
 
 const (
 	formatLines format = iota // a JSON object in each line
 	formatArray               // a JSON array of such objects
-	formatText                // a URL in each line
-	formatBytes               // anything; it is told from its first byte
+	formatText                // one URL per line
+	formatBytes               // to be detected from the first byte
 )
 
-// lines are those of a body.
+// lines reads the lines of a body.
 type lines struct {
 	c      *call
 	in     *bufio.Reader
 	format format
-	buf    []byte // of a line longer than what in holds
-	held   int64  // of s.room
-	first  bool   // of an array
+	buf    []byte // a line longer than in's buffer
+	held   int64  // bytes taken from s.room
+	first  bool   // before the first element of an array
 	ended  bool
-	number int // of the line that was read last
+	number int // the number of the line last read
 }
 
-// lines begins to read the body.
+// lines returns a reader of the body's lines.
 func (c *call) lines() (*lines, error) {
 	l := &lines{c: c, first: true}
 	kind, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
@@ -96,7 +96,7 @@ func (c *call) lines() (*lines, error) {
 	return l, nil
 }
 
-// deadlined reads the body of a call, whose client must not be silent for too long.
+// deadlined reads the body of a call. Each read has a deadline, so a silent client loses its connection.
 type deadlined struct{ c *call }
 
 func (d deadlined) Read(b []byte) (int, error) {
@@ -105,14 +105,14 @@ func (d deadlined) Read(b []byte) (int, error) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.Is(err, io.EOF):
-		d.c.undeadline() // the client waits for the answer now
+		d.c.undeadline() // from here the client waits for the answer
 	case err != nil && !errors.As(err, &large) && !errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("%w: %w", errBody, err)
 	}
 	return n, err
 }
 
-// counted takes room for what is read and kept.
+// counted takes room for the bytes that its reader buffers.
 type counted struct {
 	in   io.Reader
 	room *room
@@ -130,13 +130,13 @@ func (r *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// close gives the room back.
+// close returns the room.
 func (r *counted) close() { r.room.used.Add(-r.held) }
 
-// close gives the room back.
+// close returns the room.
 func (l *lines) close() { l.c.s.room.used.Add(-l.held) }
 
-// grow takes more room.
+// grow takes n more bytes of room.
 func (l *lines) grow(n int64) error {
 	if err := l.c.s.room.take(l.held, n); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (l *lines) grow(n int64) error {
 	return nil
 }
 
-// release gives what grow took back, while the line that was read last is in use.
+// release returns what grow took, beyond what the current line still uses.
 func (l *lines) release(to int64) {
 	if n := int64(cap(l.buf)); n > readAhead {
 		to += 2 * n
@@ -156,14 +156,14 @@ func (l *lines) release(to int64) {
 	}
 }
 
-// shrink gives what grow took back.
+// shrink returns what grow took.
 func (l *lines) shrink(to int64) {
 	if l.held > to {
 		l.c.s.room.used.Add(to - l.held)
 		l.held = to
 	}
 	if cap(l.buf) > readAhead {
-		l.buf = nil // it is counted no more
+		l.buf = nil // no longer counted
 	}
 }
 
@@ -187,7 +187,7 @@ func (l *lines) next() ([]byte, error) {
 	for {
 		b, err := l.line()
 		if err != nil && (len(b) == 0 || !errors.Is(err, io.EOF)) {
-			return nil, err // of a line that breaks off nothing is taken
+			return nil, err // a line that breaks off is dropped
 		}
 		l.number++
 		if b = bytes.TrimSpace(b); len(b) > 0 && (l.format != formatText || b[0] != '#') {
@@ -221,7 +221,7 @@ func (l *lines) line() ([]byte, error) {
 	return l.buf, err
 }
 
-// peek returns the next byte that is no blank.
+// peek returns the next byte that is not a blank.
 func (l *lines) peek() (byte, error) {
 	for {
 		b, err := l.in.Peek(1)
@@ -302,7 +302,7 @@ func (l *lines) element() ([]byte, error) {
 	}
 }
 
-// unended is the error of an array that breaks off.
+// unended returns the error of an array that breaks off.
 func unended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return badRequest("malformed JSON: the array has no end")

@@ -1,10 +1,9 @@
-// This file remembers which leases clients have, and keeps that in a file of its own.
+// This file records the leases that clients hold in a file, so that a restart does not break politeness.
 //
-// A client outlives the server. When the server starts again, clients may still fetch what
-// they were handed before, and the frontier has forgotten those leases. So each hand-out is
-// written down before the client gets it, and each end when it is known. A new Service
-// waits for a contact with each host that is left over, before the host's URLs, and keeps it
-// until the client says that its own has ended, or until the deadline of the lease.
+// Clients outlive the server. After a restart they may still fetch what an earlier Service handed out,
+// although the frontier has forgotten those leases. So each hand-out is written before the client gets
+// it, and each end when it arrives. A new Service takes a contact lease for each host on file before the
+// host's URLs, and keeps it until the client reports the end or the lease's deadline passes.
 
 package serve
 
@@ -40,40 +39,40 @@ type contact struct {
 	client       string
 	host         string
 	since, until time.Time
-	of           urlName // without a URL: of a lease for a contact only
+	of           urlName // empty: the lease is for a contact only
 	with         string  // the ID of the first lease of its bundle: they share a contact
 }
 
-// contacts are the leases that are out, also if there is no file.
+// contacts is the table of outstanding leases. It also works without a file.
 type contacts struct {
 	mu     sync.Mutex
 	path   string             // empty: there is no file
-	file   *os.File           // guarded by mu; nil: there is none
-	out    map[string]contact // guarded by mu; by the ID of the lease; those that expired may be among them
-	swept  int                // guarded by mu; how many were out when those that expired were last taken off
-	size   int64              // guarded by mu; of the file
-	kept   int64              // guarded by mu; its size when it was last made shorter
+	file   *os.File           // guarded by mu; nil: no file
+	out    map[string]contact // guarded by mu; by lease ID; may include expired ones
+	swept  int                // guarded by mu; len(out) after the last sweep
+	size   int64              // guarded by mu; bytes of the file
+	kept   int64              // guarded by mu; its size after the last rewrite
 	log    *slog.Logger
-	now    func() time.Time // by the frontier's clock
+	now    func() time.Time // the frontier's clock
 	broken error            // guarded by mu; why the file cannot be used any more
 
-	sync    bool       // what is handed out waits for the medium
+	sync    bool       // a hand-out waits for fsync
 	syncing sync.Mutex // one sync at a time; taken before mu
 	writes  int64      // guarded by mu
-	synced  int64      // guarded by mu; the writes that the medium has
+	synced  int64      // guarded by mu; the last write that fsync covered
 
-	left map[string]*inherited // guarded by mu; of an earlier Service, by the ID of the lease
+	left map[string]*inherited // guarded by mu; contacts of an earlier Service, by lease ID
 	urls map[urlName]string    // guarded by mu; the keys of left by URL
 }
 
-// rewriteAt is from how many bytes on a file is made shorter, if most of it is of the past.
+// rewriteAt is the size in bytes from which the file is rewritten if most of its lines are obsolete.
 const rewriteAt = 1 << 20
 
-// begin reads the file, and returns the contacts that are left over, and what is wrong with
-// the file: a loss of power may damage it.
+// begin reads the file. It returns the contacts that had not ended, and any damage to the file, such as
+// after a power loss.
 func (x *contacts) begin(path string, now time.Time) (left []*inherited, damage, err error) {
 	x.path = path
-	old, _ := filepath.Glob(filepath.Join(filepath.Dir(path), tempName)) // of processes that died
+	old, _ := filepath.Glob(filepath.Join(filepath.Dir(path), tempName)) // left by processes that died
 	for _, name := range old {
 		_ = os.Remove(name)
 	}
@@ -114,14 +113,14 @@ func (x *contacts) begin(path string, now time.Time) (left []*inherited, damage,
 	return slices.Collect(maps.Values(bundles)), damage, x.rewrite(now)
 }
 
-// inherits returns what is left over of a lease of an earlier Service; nil: nothing, or it has ended.
+// inherits returns the contact of an earlier Service's lease, or nil if there is none or it has ended.
 func (x *contacts) inherits(id string) *inherited {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.left[id]
 }
 
-// extended moves the deadline of what is left over of a lease.
+// extended moves the deadline of an inherited contact.
 func (x *contacts) extended(id string, until time.Time) *inherited {
 	x.mu.Lock()
 	in := x.left[id]
@@ -133,12 +132,11 @@ func (x *contacts) extended(id string, until time.Time) *inherited {
 		n, err = x.writeLocked(c.append(nil, id))
 	}
 	x.mu.Unlock()
-	_ = x.settled(n, err) // if it fails only a second start will not know
+	_ = x.settled(n, err) // a failure matters only to the start after the next
 	return in
 }
 
-// idOf returns the ID of the lease with which an earlier Service handed a URL out; empty: none is left
-// over.
+// idOf returns the ID of the lease under which an earlier Service handed a URL out, or "".
 func (x *contacts) idOf(crawl uint32, url string) string {
 	if x.path == "" {
 		return ""
@@ -151,8 +149,8 @@ func (x *contacts) idOf(crawl uint32, url string) string {
 	return x.urls[urlName{crawl, url}]
 }
 
-// read takes in a line: "+ID UNTIL SINCE CRAWL BUNDLE CLIENT HOST URL" or "-ID". Times are in milliseconds,
-// and the last three are quoted.
+// read parses a line: "+ID UNTIL SINCE CRAWL BUNDLE CLIENT HOST URL" or "-ID". Times are in milliseconds;
+// CLIENT, HOST and URL are quoted.
 func (x *contacts) read(line string) error {
 	kind, rest := line[:min(1, len(line))], line[min(1, len(line)):]
 	if kind == "-" {
@@ -188,7 +186,7 @@ func (x *contacts) read(line string) error {
 
 func (c *contact) append(b []byte, id string) []byte {
 	b = append(append(b, '+'), id...)
-	b = strconv.AppendInt(append(b, ' '), c.until.UnixMilli()+1, 10) // not before its end
+	b = strconv.AppendInt(append(b, ' '), c.until.UnixMilli()+1, 10) // rounded up: never before the deadline
 	b = strconv.AppendInt(append(b, ' '), c.since.UnixMilli(), 10)
 	b = strconv.AppendUint(append(b, ' '), uint64(c.of.crawl), 10)
 	b = append(append(b, ' '), c.with...)
@@ -201,7 +199,7 @@ func (c *contact) append(b []byte, id string) []byte {
 // tempName is the pattern of temporary files.
 const tempName = ".contacts-*"
 
-// rewrite makes a new file of what is out. Only begin calls it without the lock.
+// rewrite writes a new file with the outstanding leases. Only begin calls it without the lock.
 func (x *contacts) rewrite(now time.Time) error {
 	size, err := x.replace(now)
 	file, failed := os.OpenFile(x.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
@@ -218,8 +216,8 @@ func (x *contacts) rewrite(now time.Time) error {
 	return nil
 }
 
-// replace puts a new file in the place of the one that there is, which it closes: Windows renames no
-// open file. It returns the size of the one that there is then.
+// replace closes the current file and renames a new one over it: Windows cannot rename over an open file.
+// It returns the size of the file in place.
 func (x *contacts) replace(now time.Time) (size int64, err error) {
 	temp, err := os.CreateTemp(filepath.Dir(x.path), tempName)
 	if err != nil {
@@ -248,7 +246,7 @@ func (x *contacts) replace(now time.Time) (size int64, err error) {
 		return x.size, errors.Join(err, os.Remove(temp.Name()))
 	}
 	if x.sync {
-		x.broken = durablefs.SyncFolder(filepath.Dir(x.path)) // else the medium may have the old file's name
+		x.broken = durablefs.SyncFolder(filepath.Dir(x.path)) // otherwise the name may still lead to the old file on the medium
 	}
 	x.synced = x.writes
 	return size, x.broken
@@ -263,7 +261,7 @@ func (x *contacts) closeFile() error {
 	return err
 }
 
-// began writes that leases are handed out to a client.
+// began records leases that are handed out to a client.
 func (x *contacts) began(client string, leases ...frontier.Lease) error {
 	if len(leases) == 0 {
 		return nil
@@ -285,7 +283,7 @@ func (x *contacts) began(client string, leases ...frontier.Lease) error {
 	return x.settled(n, err)
 }
 
-// sweepLocked takes off what has expired, now and then: no call says so.
+// sweepLocked drops expired leases now and then: no call reports an expiry.
 func (x *contacts) sweepLocked(now time.Time) {
 	if len(x.out) < max(1024, 2*x.swept) {
 		return
@@ -294,7 +292,7 @@ func (x *contacts) sweepLocked(now time.Time) {
 	x.swept = len(x.out)
 }
 
-// addLocked notes that a lease is out, as c says whose, and appends its line.
+// addLocked records an outstanding lease with the client of c, and appends its line to b.
 func (x *contacts) addLocked(b []byte, id string, l *frontier.Lease, c contact) []byte {
 	c.host, c.since, c.until, c.of = l.Host, l.LeasedAt, l.Deadline, urlName{l.Entry.Crawl, l.Entry.URL}
 	if x.out == nil {
@@ -306,8 +304,8 @@ func (x *contacts) addLocked(b []byte, id string, l *frontier.Lease, c contact) 
 	return c.append(b, id)
 }
 
-// changed writes that a lease was extended, or took the place of the one with an ID. It does nothing if
-// that has ended meanwhile.
+// changed records that a lease was extended, or that l replaced the lease with ID old. It does nothing if
+// the old one has ended meanwhile.
 func (x *contacts) changed(old string, l frontier.Lease) error {
 	x.mu.Lock()
 	c, ok := x.out[old]
@@ -330,14 +328,14 @@ func appendEnd(b []byte, id string) []byte {
 	return append(append(append(b, '-'), id...), '\n')
 }
 
-// writeLocked appends lines to the file, and makes it shorter when most of it is of the past. It returns
-// the number of the write.
+// writeLocked appends lines to the file, and rewrites it when most of it is obsolete. It returns the
+// number of the write.
 func (x *contacts) writeLocked(b []byte) (int64, error) {
 	if x.broken != nil || x.file == nil || len(b) == 0 {
 		return x.writes, x.broken
 	}
 	if _, err := x.file.Write(b); err != nil {
-		if cut := x.file.Truncate(x.size); cut != nil { // half a line may stay
+		if cut := x.file.Truncate(x.size); cut != nil { // otherwise half a line may stay
 			x.broken = fmt.Errorf("serve: contacts: %w", errors.Join(err, cut))
 		}
 		return x.writes, fmt.Errorf("serve: contacts: %w", err)
@@ -346,13 +344,13 @@ func (x *contacts) writeLocked(b []byte) (int64, error) {
 	if x.size += int64(len(b)); x.size < rewriteAt || x.size < 2*x.kept {
 		return x.writes, nil
 	}
-	if err := x.rewrite(x.now()); err != nil { // what was to be written is
+	if err := x.rewrite(x.now()); err != nil { // the new file holds those lines too
 		x.log.Error("serve: the file of contacts could not be made shorter", "error", err)
 	}
 	return x.writes, nil
 }
 
-// settled waits until the medium has a write, if it must. One sync serves all that wait.
+// settled waits until a write is on the medium, if Sync asks for that. One fsync serves all waiters.
 func (x *contacts) settled(write int64, err error) error {
 	if err != nil || !x.sync {
 		return err
@@ -369,14 +367,14 @@ func (x *contacts) settled(write int64, err error) error {
 		switch {
 		case err == nil:
 			x.synced = max(x.synced, last)
-		case x.file == file: // else it was closed meanwhile, for another
+		case x.file == file: // otherwise another call has closed it and opened a new one
 			x.broken = fmt.Errorf("serve: contacts: %w", err)
 		}
 	}
 	return x.broken
 }
 
-// ended writes that leases have ended.
+// ended records that leases have ended.
 func (x *contacts) ended(ids ...string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -391,10 +389,10 @@ func (x *contacts) ended(ids ...string) {
 			delete(x.urls, c.of)
 		}
 	}
-	_, _ = x.writeLocked(b) // if it fails the host is left alone for longer after the next start
+	_, _ = x.writeLocked(b) // on failure the next start leaves the host alone for longer
 }
 
-// close gives the file back.
+// close closes the file.
 func (x *contacts) close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -7,8 +7,8 @@
 //	defer s.Close()
 //	err = s.HTTP().Serve(listener)
 //
-// A Service adds to the frontier what its clients need who are elsewhere: names of crawls,
-// leases by their ids, metadata as names with values, repeated requests that change nothing,
-// limits of what requests may use, and roles. docs/http.md describes the requests, and
+// A Service adds what remote clients need: crawls by name, leases by ID, metadata as names and values,
+// idempotent requests, limits on requests, and roles. docs/http.md describes the requests, and
+// openapi.json in this folder their schema.
 // openapi.json beside this file their form.
 package serve

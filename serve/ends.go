@@ -20,17 +20,17 @@ import (
 
 var bodySeed = maphash.MakeSeed()
 
-// ending is the end of a lease on its way.
+// ending is a lease's end while a request works on it.
 type ending struct {
 	end
 	token  uint64
-	claims bool   // its lease: no other request ends it meanwhile
-	body   uint64 // its hash
-	answer string // members of an object
+	claims bool   // it claims the lease: no other request may end it
+	body   uint64 // hash of the body
+	answer string // members of the JSON object
 	err    error
 }
 
-// newEnding is the end of a lease by a body.
+// newEnding returns the ending that a body asks for.
 func newEnding(e end, body []byte) ending {
 	x := ending{end: e, body: maphash.Bytes(bodySeed, body)}
 	l, err := frontier.RestoreLease(e.lease, frontier.Lease{})
@@ -41,10 +41,10 @@ func newEnding(e end, body []byte) ending {
 	return x
 }
 
-// endAll ends leases, or finds that the same bodies have ended them before. A request whose client
-// has gone goes on, so that the client finds its answer when it asks again.
+// endAll ends leases. An end with the same body as an earlier one gets the earlier answer. The work
+// continues if the client disconnects, so that a retry finds the answer.
 func (s *Service) endAll(ctx context.Context, all []ending) {
-	first := 0 // of those that are claimed, and have not ended
+	first := 0 // the first claimed one that has not ended
 	defer func() {
 		for i := range all { // a policy has panicked
 			s.settle(&all[i], nil)
@@ -58,7 +58,7 @@ func (s *Service) endAll(ctx context.Context, all []ending) {
 				x.claims = true
 				break
 			}
-			s.endClaimed(all[first:i]) // a request that waits holds no claims
+			s.endClaimed(all[first:i]) // holds no claims while it waits
 			first = i
 			select {
 			case <-wait:
@@ -70,7 +70,7 @@ func (s *Service) endAll(ctx context.Context, all []ending) {
 	s.endClaimed(all[first:])
 }
 
-// settle gives up a claim, and remembers how the lease ended, unless was is nil.
+// settle releases a claim. It remembers how the lease ended, unless was is nil.
 func (s *Service) settle(x *ending, was *endedLease) {
 	if x.claims {
 		x.claims = false
@@ -78,7 +78,7 @@ func (s *Service) settle(x *ending, was *endedLease) {
 	}
 }
 
-// endClaimed ends the leases that were claimed: those without an error.
+// endClaimed ends the claimed leases that have no error.
 func (s *Service) endClaimed(all []ending) {
 	defer s.Adding()()
 	ends, of := make([]frontier.End, 0, len(all)), make([]*ending, 0, len(all))
@@ -131,7 +131,7 @@ func (s *Service) endClaimed(all []ending) {
 
 const nothingAdded = `"added":0`
 
-// complete fills in what an outcome needs of its lease.
+// complete derives the rest of an outcome from its lease.
 func (s *Service) complete(e *end, l *frontier.Lease) error {
 	o := &e.outcome
 	if e.meta != nil && !l.ContactOnly() {
@@ -160,7 +160,7 @@ func (s *Service) complete(e *end, l *frontier.Lease) error {
 	return nil
 }
 
-// answer appends how many URLs were added, and what became of each.
+// answer appends the number of URLs added, and a verdict for each.
 func answer(b []byte, verdicts []verdict) []byte {
 	added := 0
 	for i := range verdicts {
@@ -183,7 +183,7 @@ func answer(b []byte, verdicts []verdict) []byte {
 	return append(b, ']')
 }
 
-// whole reads a body of one object.
+// whole reads a body that consists of one object.
 func (l *lines) whole() ([]byte, error) {
 	in := &counted{in: l.in, room: &l.c.s.room}
 	b, err := io.ReadAll(http.MaxBytesReader(l.c.w, io.NopCloser(in), maxLine))
@@ -191,10 +191,10 @@ func (l *lines) whole() ([]byte, error) {
 	return b, err
 }
 
-// parsed is room for what a member or an element of a JSON value becomes.
+// parsed is the memory to reserve per member or element of a JSON value.
 const parsed = 256
 
-// growFor takes room for what an end becomes once it is read: {} of an array is a whole entry then.
+// growFor reserves memory for a parsed end. Each {} of an array becomes a whole Entry.
 func (l *lines) growFor(b []byte) error {
 	return l.grow(int64(len(b)) + parsed*int64(bytes.Count(b, []byte{','})))
 }
@@ -238,24 +238,24 @@ func (s *Service) postDone(c *call) error {
 	return nil
 }
 
-// endings are the lines of a request that ends leases.
+// endings is a request that ends many leases.
 type endings struct {
 	c     *call
 	lines *lines
-	held  int64 // by lines, without those that were taken in
+	held  int64 // bytes that lines held before it took any in
 	size  int
 	all   []ending
 	out   []byte
 }
 
-// postEnds ends many leases, and answers line by line.
+// postEnds ends many leases, and answers one line for each.
 func (s *Service) postEnds(c *call) error {
 	l, err := c.lines()
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	_ = http.NewResponseController(c.w).EnableFullDuplex() // or the client sends all before it reads
+	_ = http.NewResponseController(c.w).EnableFullDuplex() // otherwise the client must send its whole body before it reads
 	x := &endings{c: c, lines: l, held: l.held}
 	for {
 		line, err := l.next()
@@ -278,16 +278,16 @@ func (s *Service) postEnds(c *call) error {
 	}
 }
 
-// endsAtOnce is how many leases end together.
+// endsAtOnce is how many leases are ended in one batch.
 const endsAtOnce = 500
 
-// take takes in a line.
+// take parses a line and adds it to the batch.
 func (x *endings) take(line []byte) error {
 	if err := x.lines.growFor(line); err != nil {
 		if len(x.all) == 0 {
 			return err
 		}
-		if err := x.commit(); err != nil { // that makes room
+		if err := x.commit(); err != nil { // to make room
 			return err
 		}
 		if err := x.lines.growFor(line); err != nil {
@@ -314,7 +314,7 @@ func (x *endings) take(line []byte) error {
 	return nil
 }
 
-// commit ends what was taken in, and answers.
+// commit ends the batch and answers.
 func (x *endings) commit() error {
 	x.c.s.endAll(x.c.ctx, x.all)
 	x.out = x.out[:0]
@@ -336,7 +336,7 @@ func (x *endings) commit() error {
 	return x.c.flush()
 }
 
-// append appends the answer to a line.
+// append appends the answer for one line.
 func (x *ending) append(b []byte) []byte {
 	b = appendString(append(b, '{'), "lease", x.lease)
 	if b[len(b)-1] != '{' {

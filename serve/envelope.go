@@ -1,4 +1,4 @@
-// This file is what a served frontier keeps with a URL in Entry.Meta.
+// This file defines Envelope, the encoding of Entry.Meta in a served frontier.
 
 package serve
 
@@ -13,17 +13,17 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Priorities is the number of priorities of a served frontier, and Discovered the one of a
-// URL that names none.
+// Priorities is the number of priorities of a served frontier. Discovered is the priority of a URL that
+// names none.
 const (
 	Priorities = 16
 	Discovered = 4
 )
 
-// Envelope is what is kept with a URL. Times have a precision of a second.
+// Envelope is stored with each URL. Times have a precision of one second.
 type Envelope struct {
 	Created  time.Time           // when it was first added
-	Refetch  uint64              // when it is to be fetched again, in seconds since 1970, as a client said; 0: never said
+	Refetch  uint64              // when the client wants it fetched again, in seconds since 1970; 0: not given
 	Priority uint8               // 1 to Priorities; 0 means Discovered
 	Meta     map[string][]string // what the client sent
 }
@@ -31,7 +31,7 @@ type Envelope struct {
 // envelopeVersion is the first byte of an envelope.
 const envelopeVersion = 1
 
-// errEnvelope is the cause of a Meta that is no envelope.
+// errEnvelope is the cause when Meta is not an envelope.
 var errEnvelope = errors.New("serve: the URL's metadata are in no form that this version knows")
 
 // Append appends the encoded envelope: its version, the two times, the priority, and Meta as the
@@ -63,12 +63,12 @@ func (e *Envelope) Append(b []byte) []byte {
 	return b
 }
 
-// appendTag begins a field of a length.
+// appendTag begins a length-delimited field.
 func appendTag(b []byte, field, n int) []byte {
 	return binary.AppendUvarint(append(b, byte(field<<3|2)), uint64(n))
 }
 
-// sizeOfField is the size of a field with n bytes.
+// sizeOfField returns the encoded size of a field of n bytes.
 func sizeOfField(n int) int {
 	size := 2 + n
 	for x := uint64(n); x >= 0x80; x >>= 7 {
@@ -126,7 +126,7 @@ func OpenEnvelope(meta []byte) (e Envelope, err error) {
 	return e, nil
 }
 
-// field takes one apart.
+// field splits off one length-delimited field.
 func field(b []byte, number byte) (value, rest []byte, ok bool) {
 	if len(b) < 2 || b[0] != number<<3|2 {
 		return nil, nil, false
@@ -158,13 +158,13 @@ func priorityOf(e frontier.Entry, _ frontier.History) int {
 	return Discovered
 }
 
-// plainEnvelope is that of URLs without metadata in one second.
+// plainEnvelope caches the envelope of URLs without metadata for one second.
 type plainEnvelope struct {
 	second int64
 	meta   []byte
 }
 
-// seal encodes an envelope that is created now. Add copies what it returns.
+// seal encodes an envelope created now. The result is shared: Add copies it.
 func (s *Service) seal(priority uint8, meta map[string][]string, now time.Time) []byte {
 	if priority != 0 || len(meta) > 0 {
 		e := Envelope{Created: now, Priority: priority, Meta: meta}

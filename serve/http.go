@@ -1,5 +1,4 @@
-// This file is what all requests over HTTP have in common: authorization, error responses,
-// and logging.
+// This file does what all HTTP requests have in common: authorization, error responses, logging.
 
 package serve
 
@@ -23,12 +22,12 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// route is a request that is answered.
+// route is one method and path of the API.
 type route struct {
 	method, path string
 	role         Role
 	answer       func(*Service, *call) error
-	query        string // names of its parameters, with blanks between them; anyQuery: all are ignored
+	query        string // its parameters, separated by blanks; anyQuery: ignored
 }
 
 const anyQuery = "any"
@@ -37,7 +36,7 @@ var routes = []route{
 	{"POST", "/v1/urls", Crawl, (*Service).postURLs, ""},
 	{"GET", "/v1/urls", Look, (*Service).getURL, "url crawl host"},
 	{"POST", "/v1/leases", Crawl, (*Service).postLeases, ""},
-	{"GET", "/v1/leases", Operate, toConsole("/api/leases", ""), "client scope n"}, // IDs let others' leases be ended
+	{"GET", "/v1/leases", Operate, toConsole("/api/leases", ""), "client scope n"}, // with an ID, a client can end another's lease
 	{"DELETE", "/v1/leases", Operate, (*Service).deleteLeases, "client scope"},
 	{"DELETE", "/v1/leases/{id}", Operate, (*Service).deleteLease, ""},
 	{"POST", "/v1/stream", Crawl, (*Service).streamLeases, ""},
@@ -72,7 +71,7 @@ var routes = []route{
 	{"GET", "/v1/openapi.json", Nobody, (*Service).getOpenAPI, ""},
 }
 
-// methodsOf are the methods of each path.
+// methodsOf maps each path to its methods.
 var methodsOf = func() map[string][]string {
 	m := map[string][]string{}
 	for _, x := range routes {
@@ -81,7 +80,7 @@ var methodsOf = func() map[string][]string {
 	return m
 }()
 
-// call is a request and its answer.
+// call is a request and its response.
 type call struct {
 	w     http.ResponseWriter
 	r     *http.Request
@@ -89,13 +88,13 @@ type call struct {
 	ctx   context.Context // of the request; ends when the Service is cut
 	query url.Values
 	who   string
-	asked time.Time // when the request came
-	began bool      // something was written
+	asked time.Time // when the request arrived
+	began bool      // part of the response is written
 	n     int       // bytes written
 	code  int
 }
 
-// routed is the Handler.
+// routed returns the Handler.
 func (s *Service) routed() http.Handler {
 	mux := http.NewServeMux()
 	for _, x := range routes {
@@ -123,7 +122,7 @@ func (s *Service) routed() http.Handler {
 	})
 }
 
-// refuse answers what no route does.
+// refuse answers a request that no route serves.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, kind string, status int, detail string) {
 	s.answer(w, r, &route{role: Nobody, query: anyQuery, answer: func(*Service, *call) error {
 		return &problem{kind: kind, status: status, detail: detail}
@@ -146,10 +145,10 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 		h.Set("Connection", "close") // there may have been a Content-Length, too, which net/http hides (RFC 9112, 6.1)
 	}
 	if r.ContentLength != 0 {
-		// If nobody wants the body, the server reads it before it sends the answer.
+		// If the handler does not read the body, the server reads it before it sends the answer.
 		_ = http.NewResponseController(w).SetReadDeadline(began.Add(s.o.Idle / 2))
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // that of the answer before
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the previous answer's
 	err := s.admit(c, x)
 	if err == nil {
 		err = c.parse(x)
@@ -159,7 +158,7 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 		case x.role == Nobody:
 			err = x.answer(s, c)
 		case s.requests.Load() > int64(s.o.MaxRequests):
-			h.Set("Connection", "close") // for those that probe
+			h.Set("Connection", "close") // for health probes
 			err = errBusy
 		case !s.begin():
 			err = ErrClosing
@@ -184,14 +183,14 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 		slog.Int("bytes", c.n), slog.Duration("took", time.Since(began)), slog.String("from", r.RemoteAddr), slog.String("who", c.who))
 }
 
-// maxScans is how many answers at once may read the whole frontier. Each holds blocks of it until its client
-// has read.
+// maxScans is how many responses may scan the whole frontier at once. Each holds blocks of it until its
+// client has read.
 const maxScans = 4
 
-// errBusy is the error of a request that comes when there are too many of its kind.
+// errBusy refuses a request when too many of its kind are under way.
 var errBusy = errors.New("serve: too many such requests at once: try again")
 
-// scan has one of few slots for what reads the whole frontier, until release is called.
+// scan takes one of the maxScans slots. release returns it.
 func (c *call) scan() (release func(), err error) {
 	select {
 	case c.s.scans <- struct{}{}:
@@ -201,7 +200,8 @@ func (c *call) scan() (release func(), err error) {
 	}
 }
 
-// waits counts a request that waits for something until over is called, so that others find a connection.
+// waits counts a waiting request until over is called, so that waiting requests never use all
+// connections.
 func (c *call) waits() (over func(), err error) {
 	most := c.s.o.MaxRequests
 	if c.s.waiting.Add(1) > int64(most-most/8) {
@@ -211,11 +211,11 @@ func (c *call) waits() (over func(), err error) {
 	return func() { c.s.waiting.Add(-1) }, nil
 }
 
-// statusGone is logged for a request whose client did not wait for the answer.
+// statusGone is logged when the client disconnected before the response.
 const statusGone = 499
 
-// untilClosing lets a call end when the Service begins to close, because it waits for something that
-// may take long. The caller calls stop in the end.
+// untilClosing ends a call's context when the Service begins to close: the call is about to wait, perhaps
+// for long. The caller must call stop.
 func (c *call) untilClosing() (stop func()) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	forget := context.AfterFunc(c.s.closing, cancel)
@@ -223,7 +223,7 @@ func (c *call) untilClosing() (stop func()) {
 	return func() { forget(); cancel() }
 }
 
-// parse reads the query.
+// parse parses the query.
 func (c *call) parse(x *route) error {
 	if x.query == anyQuery {
 		return nil
@@ -243,7 +243,7 @@ func (c *call) parse(x *route) error {
 	return nil
 }
 
-// admit tells whether the one who asks may.
+// admit checks that the client's role allows the request.
 func (s *Service) admit(c *call, x *route) error {
 	var role Role
 	role, c.who = s.roleOf(c.r)
@@ -263,7 +263,7 @@ func (s *Service) admit(c *call, x *route) error {
 	return &problem{kind: "forbidden", status: http.StatusForbidden, detail: fmt.Sprintf("the role %s may not do this; %s may", role, x.role)}
 }
 
-// problem is an error as RFC 9457 has it.
+// problem is an error response in the form of RFC 9457.
 type problem struct {
 	kind   string
 	status int
@@ -278,7 +278,7 @@ type lineProblem struct {
 
 func (p *problem) Error() string { return p.detail }
 
-// problemBase begins the types of problems.
+// problemBase is the prefix of the problem types.
 const problemBase = "https://github.com/seed-7440039f/frontier/problems/"
 
 var problemTitles = map[string]string{
@@ -289,7 +289,7 @@ var problemTitles = map[string]string{
 	"too-large": "The request is too large", "conflict": "The request differs from the one before", "internal": "The frontier has failed",
 }
 
-// MarshalJSON is the object of RFC 9457.
+// MarshalJSON writes the JSON object of RFC 9457.
 func (p *problem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Type   string        `json:"type"`
@@ -304,7 +304,7 @@ func badRequest(format string, args ...any) *problem {
 	return &problem{kind: "bad-request", status: http.StatusBadRequest, detail: fmt.Errorf(format, args...).Error()}
 }
 
-// problemOf is what an error is called.
+// problemOf maps an error to its problem.
 func problemOf(err error) *problem {
 	var p *problem
 	var large *http.MaxBytesError
@@ -325,7 +325,7 @@ func problemOf(err error) *problem {
 		kind, status = "busy", http.StatusServiceUnavailable
 	case errors.As(err, &large), errors.Is(err, errLong), errors.Is(err, errNever):
 		kind, status = "too-large", http.StatusRequestEntityTooLarge
-	case errors.Is(err, os.ErrDeadlineExceeded): // the client's, who sends nothing
+	case errors.Is(err, os.ErrDeadlineExceeded): // the client was silent for too long
 		kind, status = "bad-request", http.StatusRequestTimeout
 	case errors.Is(err, errSyntax), errors.Is(err, errBody), errors.Is(err, frontier.ErrOutcome):
 		kind, status = "bad-request", http.StatusBadRequest
@@ -337,10 +337,10 @@ func problemOf(err error) *problem {
 	return &problem{kind: kind, status: status, detail: err.Error()}
 }
 
-// fail answers with an error, or appends it if the answer has begun.
+// fail responds with an error, or appends it if the response has begun.
 func (c *call) fail(err error) {
 	p := problemOf(err)
-	if p.kind == "internal" && c.r.Context().Err() == nil { // else the client has gone
+	if p.kind == "internal" && c.r.Context().Err() == nil { // otherwise the client disconnected
 		c.s.log.Warn("a request failed", "path", c.r.URL.Path, "error", err)
 	}
 	b, _ := json.Marshal(p)
@@ -355,7 +355,7 @@ func (c *call) fail(err error) {
 	c.send(p.status, "application/problem+json", append(b, '\n'))
 }
 
-// send writes a whole answer.
+// send writes a complete response.
 func (c *call) send(status int, contentType string, b []byte) {
 	c.w.Header().Set("Content-Type", contentType)
 	c.code, c.began = status, true
@@ -363,7 +363,7 @@ func (c *call) send(status int, contentType string, b []byte) {
 	c.write(b)
 }
 
-// reply writes an answer in JSON.
+// reply responds with x as JSON.
 func (c *call) reply(x any) error {
 	b, err := json.Marshal(x)
 	if err == nil {
@@ -372,10 +372,10 @@ func (c *call) reply(x any) error {
 	return err
 }
 
-// write writes a part of an answer, if the client takes it in time.
+// write writes part of a response. It fails if the client does not read in time.
 func (c *call) write(b []byte) error {
 	control := http.NewResponseController(c.w)
-	_ = control.SetWriteDeadline(time.Now().Add(c.s.o.Idle)) // not with every writer
+	_ = control.SetWriteDeadline(time.Now().Add(c.s.o.Idle)) // some writers have no deadlines
 	n, err := c.w.Write(b)
 	c.n += n
 	return err
@@ -385,7 +385,7 @@ func (c *call) flush() error {
 	return http.NewResponseController(c.w).Flush()
 }
 
-// decode reads a small JSON object into x; without a body, or with null, x stays.
+// decode reads a small JSON object into x. Without a body, or with null, x is unchanged.
 func (c *call) decode(x any) error {
 	c.deadline()
 	in := &counted{in: http.MaxBytesReader(c.w, c.r.Body, maxLine), room: &c.s.room}
@@ -408,12 +408,12 @@ func (c *call) decode(x any) error {
 	return nil
 }
 
-// deadline bounds how long the next read from the client may take.
+// deadline bounds the next read from the client.
 func (c *call) deadline() {
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(c.s.o.Idle))
 }
 
-// undeadline lets a client be silent, because it waits for the server.
+// undeadline removes the bound while the client waits for the server.
 func (c *call) undeadline() { _ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) }
 
 func (s *Service) getLive(c *call) error {
@@ -427,7 +427,7 @@ func (s *Service) getReady(c *call) error {
 	return c.reply(map[string]string{"status": "ready"})
 }
 
-// Ready returns why requests are not answered, or nil.
+// Ready returns why the Service does not answer requests, or nil.
 func (s *Service) Ready() error {
 	select {
 	case <-s.closing.Done():

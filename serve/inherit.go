@@ -1,4 +1,4 @@
-// This file leaves hosts alone that clients of an earlier Service may be contacting.
+// This file keeps hosts reserved while clients of an earlier Service may still be contacting them.
 
 package serve
 
@@ -12,23 +12,23 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// inherited is a contact that a client of an earlier Service may have under way.
+// inherited is a contact that a client of an earlier Service may still have open.
 type inherited struct {
 	host string
 
 	mu    sync.Mutex
 	until time.Time      // guarded by mu
-	open  int            // guarded by mu; its leases whose end is not known
-	lease frontier.Lease // guarded by mu; keeps the host; zero: it has not come yet
+	open  int            // guarded by mu; its leases that have not ended
+	lease frontier.Lease // guarded by mu; reserves the host; zero until it arrives
 
-	// The frontier takes ended leases of a bundle for several contacts, but the failures of a bundle
-	// count once, and what ends after one that slows the host says nothing about the slower pace.
-	failed bool // guarded by mu; one of its leases has
-	slowed bool // guarded by mu; one failed so that the frontier backs off
+	// For the frontier the late ends of a bundle are several contacts. But a bundle's failures count
+	// once, and a lease that ends after one that slowed the host says nothing about the slower pace.
+	failed bool // guarded by mu; one of its leases has failed
+	slowed bool // guarded by mu; one failed in a way that made the frontier back off
 }
 
-// inherit leaves the hosts of contacts alone until these have ended. It returns when the
-// frontier knows of all.
+// inherit reserves the hosts of left until their contacts end. It returns once the frontier has
+// registered all of them.
 func (s *Service) inherit(left []*inherited) error {
 	for _, in := range left {
 		s.calls.Add(1)
@@ -38,7 +38,7 @@ func (s *Service) inherit(left []*inherited) error {
 			s.occupy(in, ready)
 		}()
 	asking:
-		for { // until the Contact is in front of the host's URLs
+		for { // until the Contact waits ahead of the host's URLs
 			h, err := s.f.Host(s.closing, in.host)
 			if errors.Is(err, frontier.ErrClosed) {
 				return fmt.Errorf("serve: contacts: %w", err)
@@ -60,12 +60,12 @@ func (s *Service) inherit(left []*inherited) error {
 	return nil
 }
 
-// occupy gets a contact with a host, and keeps it for as long as the one that is left over.
+// occupy takes a contact lease of the host, and holds it until the inherited contact ends.
 func (s *Service) occupy(in *inherited, ready chan<- struct{}) {
 	defer close(ready)
 	var l frontier.Lease
 	err := context.DeadlineExceeded
-	for until := in.deadline(); errors.Is(err, context.DeadlineExceeded) && s.f.Now().Before(until); until = in.deadline() { // it may be extended
+	for until := in.deadline(); errors.Is(err, context.DeadlineExceeded) && s.f.Now().Before(until); until = in.deadline() { // a client may have extended it
 		ctx, cancel := context.WithTimeout(s.closing, until.Sub(s.f.Now()))
 		l, err = s.f.Contact(ctx, in.host)
 		cancel()
@@ -89,14 +89,14 @@ func (s *Service) occupy(in *inherited, ready chan<- struct{}) {
 	}
 }
 
-// deadline is until when a contact may last.
+// deadline returns when the contact ends at the latest.
 func (in *inherited) deadline() time.Time {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.until
 }
 
-// gapOf is how long a host is left alone after a contact.
+// gapOf returns the pause that a host needs after a contact.
 func (s *Service) gapOf(host string) time.Duration {
 	gap := s.f.DelayOf(host).Delay(host, frontier.Outcome{})
 	if h, err := s.f.Host(s.closing, host); err == nil {
@@ -105,11 +105,11 @@ func (s *Service) gapOf(host string) time.Duration {
 	return gap
 }
 
-// lateID ends the contact of a lease that an earlier Service handed out. It returns an error if the
-// outcome is faulty, and then the contact goes on.
+// lateID ends the contact of a lease that an earlier Service handed out. If the outcome is invalid it
+// returns an error, and the contact stays open.
 //
-// Each outcome counts when it comes, as of any lease that has ended: the others of a bundle, and the
-// lease that keeps the host, may never end.
+// Each outcome takes effect when it arrives, like that of any expired lease: the other leases of the
+// bundle, and the one that reserves the host, may never end.
 func (s *Service) lateID(id string, o frontier.Outcome) error {
 	in := s.contacts.inherits(id)
 	if in == nil {
@@ -126,7 +126,7 @@ func (s *Service) lateID(id string, o frontier.Outcome) error {
 	}
 	l, failed := in.lease, o.Result == frontier.Failed
 	slow := failed && slows(o.Failure)
-	if in.open > 1 || l.Token() == 0 { // the host is not given back now
+	if in.open > 1 || l.Token() == 0 { // the host stays reserved
 		l, _ = frontier.RestoreLease(id, frontier.Lease{Host: in.host})
 		if (in.slowed || in.failed && failed && !slow) && o.Result < frontier.Requeue && !o.Uncontacted {
 			if o.Result = frontier.Requeue; failed {
@@ -147,7 +147,7 @@ func (s *Service) lateID(id string, o frontier.Outcome) error {
 	return nil
 }
 
-// slows reports whether the frontier backs off from a host after such a failure.
+// slows reports whether the frontier backs off after such a failure.
 func slows(k frontier.Failure) bool {
 	switch k {
 	case frontier.FailureConnect, frontier.FailureTimeout, frontier.FailureUnavailable, frontier.FailureTooMany:
@@ -156,7 +156,7 @@ func slows(k frontier.Failure) bool {
 	return false
 }
 
-// lateExtend keeps a host for longer whose client goes on, although the lease has ended.
+// lateExtend reserves a host for longer when a client extends its inherited lease.
 func (s *Service) lateExtend(id string, d time.Duration) {
 	until := s.f.Now().Add(d)
 	in := s.contacts.extended(id, until)
@@ -166,22 +166,22 @@ func (s *Service) lateExtend(id string, d time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.open > 1 && until.Before(in.until) {
-		return // another lease of the bundle may last longer
+		return // another lease of the bundle lasts longer
 	}
 	if in.until = until; in.lease.Token() != 0 {
-		_ = s.f.Extend(&in.lease, d) // if it is over, so is the deadline
+		_ = s.f.Extend(&in.lease, d) // on failure the lease has expired, and so has the contact
 	}
 }
 
-// Late says that a client has fetched a URL that this Service has not handed out. If an
-// earlier one did, the contact with its host has ended.
+// Late reports that a client has fetched a URL that this Service did not hand out. If an earlier one did,
+// its contact with the host ends.
 func (s *Service) Late(crawl uint32, url string, o frontier.Outcome) {
 	if id := s.contacts.idOf(crawl, url); id != "" {
-		_ = s.lateID(id, o) // a faulty outcome ends nothing
+		_ = s.lateID(id, o) // an invalid outcome ends nothing
 	}
 }
 
-// Take hands leases out to a client, as the frontier's does. Client is its ClientName.
+// Take hands out leases as Frontier.Take does, and records the client. client is its ClientName.
 func (s *Service) Take(ctx context.Context, client string, o frontier.TakeOptions) ([]frontier.Lease, error) {
 	leases, err := s.f.Take(ctx, o)
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *Service) Take(ctx context.Context, client string, o frontier.TakeOption
 	return leases, nil
 }
 
-// DoneAll ends leases, as the frontier's does.
+// DoneAll ends leases as Frontier.DoneAll does.
 func (s *Service) DoneAll(ctx context.Context, ends []frontier.End) []frontier.Ended {
 	done := s.f.DoneAll(ctx, ends)
 	over := make([]string, 0, len(done))
@@ -207,7 +207,7 @@ func (s *Service) DoneAll(ctx context.Context, ends []frontier.End) []frontier.E
 	return done
 }
 
-// Done ends a lease, as the frontier's does.
+// Done ends a lease as Frontier.Done does.
 func (s *Service) Done(l frontier.Lease, o frontier.Outcome) error {
 	err := s.f.Done(l, o)
 	if err == nil || errors.Is(err, frontier.ErrNotLeased) {

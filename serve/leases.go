@@ -1,4 +1,4 @@
-// This file remembers which streams leases went to, and how leases ended.
+// This file remembers which stream each lease went to, and how leases ended.
 
 package serve
 
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// streams are those that leases were handed out by, by token.
+// streams maps the token of each outstanding lease to the stream that handed it out.
 type streams struct {
 	mu sync.Mutex
 	by map[uint64]*stream // guarded by mu
@@ -38,43 +38,43 @@ func (x *streams) drop(tokens ...uint64) {
 	}
 }
 
-// update replaces a lease by one that succeeds it, or has another deadline.
+// update replaces a lease by its successor or by a copy with another deadline.
 func (x *streams) update(old, l frontier.Lease) {
 	x.mu.Lock()
 	st := x.by[old.Token()]
-	if st != nil { // else it has just ended
+	if st != nil { // otherwise it has just ended
 		x.by[l.Token()] = st
 		st.out(l)
 	}
 	x.mu.Unlock()
 	if old.Token() != l.Token() {
-		x.drop(old.Token()) // after that, as its place is free for the stream
+		x.drop(old.Token()) // last, because it frees the stream's place
 	}
 }
 
 // giveBack returns leases that did not reach the client.
 func (s *Service) giveBack(leases []frontier.Lease) {
-	for _, l := range slices.Backward(leases) { // the first becomes the head of its queue again
-		_ = s.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}) // unless it has ended
+	for _, l := range slices.Backward(leases) { // backward: the first returns to the head of its queue
+		_ = s.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}) // fails only if it has ended
 		s.streams.drop(l.Token())
 	}
 }
 
-// ended are leases that ended lately, so that the same Done twice does no harm, and those that end
-// now.
+// ended remembers leases that ended recently, so that a repeated Done changes nothing, and leases that
+// are ending.
 type ended struct {
 	mu    sync.Mutex
 	queue []endedLease             // guarded by mu; the oldest first
-	gone  int                      // guarded by mu; how many have left queue
-	by    map[uint64]int           // guarded by mu; by token, the place in queue, and gone
-	size  int                      // guarded by mu; bytes of the answers
-	busy  map[uint64]chan struct{} // guarded by mu; leases that end now; nil: no request waits for it
+	gone  int                      // guarded by mu; how many were removed from queue
+	by    map[uint64]int           // guarded by mu; by token, the index in queue plus gone
+	size  int                      // guarded by mu; bytes of all answers
+	busy  map[uint64]chan struct{} // guarded by mu; leases that are ending; nil: no request waits
 }
 
 type endedLease struct {
 	token, body uint64
 	at          time.Time
-	answer      string // empty: nothing was added
+	answer      string // empty: no URL was added
 }
 
 const (
@@ -83,8 +83,8 @@ const (
 	endedSize   = 32 << 20 // bytes of answers
 )
 
-// claim lets a request end a lease, which settle follows. If another one is ending it, claim returns
-// what to wait for.
+// claim reserves a lease for one request to end; settle must follow. If another request is ending it,
+// claim returns the channel to wait on.
 func (e *ended) claim(token uint64) (wait <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,7 +102,7 @@ func (e *ended) claim(token uint64) (wait <-chan struct{}) {
 	return nil
 }
 
-// settle ends a claim, and remembers how the lease ended, unless x is nil.
+// settle releases a claim. It remembers how the lease ended, unless x is nil.
 func (e *ended) settle(token uint64, x *endedLease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,7 +129,7 @@ func (e *ended) settle(token uint64, x *endedLease) {
 	e.queue = append(e.queue, *x)
 }
 
-// find returns how a lease ended, if it was by the same body.
+// find returns how a lease ended, if a request with the same body ended it.
 func (e *ended) find(token, body uint64) (endedLease, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

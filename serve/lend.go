@@ -1,4 +1,4 @@
-// This file answers requests for leases.
+// This file answers requests that take leases or change them.
 
 package serve
 
@@ -17,12 +17,12 @@ import (
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
-// longestLease is the longest lease of a frontier.
+// longestLease is the frontier's own bound on a lease's length.
 const longestLease = 30 * 24 * time.Hour
 
 const (
 	maxWait   = time.Minute
-	maxLeases = 10_000 // in one answer
+	maxLeases = 10_000 // per response
 	keepAlive = 15 * time.Second
 )
 
@@ -37,7 +37,7 @@ type takeRequest struct {
 	WaitS   float64  `json:"wait_s"`
 }
 
-// take is what it asks for, without its crawls.
+// take returns the options of Frontier.Take for the request, except its crawls.
 func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, err error) {
 	t = frontier.TakeOptions{Hosts: r.Hosts, PerHost: r.PerHost, Max: r.Max}
 	if r.Hosts < 0 || r.PerHost < 0 || r.Max < 0 {
@@ -46,7 +46,7 @@ func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, err error) {
 	if t.Max = min(t.Max, maxLeases); t.Max == 0 {
 		t.Max = min(maxLeases, max(1, min(r.Hosts, maxLeases))*max(1, min(r.PerHost, maxLeases)))
 	}
-	if t.Hosts == 0 { // as many as there may be leases
+	if t.Hosts == 0 { // default: as many hosts as leases
 		t.Hosts = t.Max
 	}
 	t.Hosts, t.PerHost = min(t.Hosts, maxLeases), min(t.PerHost, maxLeases)
@@ -64,14 +64,14 @@ func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, err error) {
 	switch {
 	case r.Crawls != nil && len(r.Crawls) == 0:
 		return t, badRequest("crawls is empty: want at least one name, or no crawls at all for every one")
-	case slices.Contains(r.Crawls, ""): // also for null
+	case slices.Contains(r.Crawls, ""): // null, too, decodes as ""
 		return t, badRequest("crawls has an empty name; that of URLs without a crawl is %s", DefaultCrawl)
 	}
 	return t, nil
 }
 
-// take hands out leases of crawls by their names. A crawl that comes while it waits is seen, also one that
-// was forgotten and comes anew. It returns the numbers that it took from last.
+// take takes leases of crawls by name. It notices crawls that get a name, or a new number, while it
+// waits. It returns the crawl numbers of its last attempt.
 func (c *call) take(names []string, t frontier.TakeOptions) (leases []frontier.Lease, crawls []uint32, err error) {
 	c.undeadline()
 	for until := time.Now().Add(t.Wait); ; {
@@ -100,7 +100,7 @@ func seconds(name string, x float64) (time.Duration, error) {
 	return time.Duration(math.Ceil(x * float64(time.Second))), nil
 }
 
-// leaseTime is lease_s; 0: as long as leases last.
+// leaseTime parses lease_s; 0 means the default.
 func (s *Service) leaseTime(x float64) (time.Duration, error) {
 	d, err := seconds("lease_s", x)
 	switch {
@@ -113,7 +113,7 @@ func (s *Service) leaseTime(x float64) (time.Duration, error) {
 	return d, err
 }
 
-// waitTime parses wait_s, and caps it.
+// waitTime parses wait_s, and caps it at maxWait.
 func waitTime(x float64) (time.Duration, error) {
 	d, err := seconds("wait_s", x)
 	if d > 0 {
@@ -122,7 +122,7 @@ func waitTime(x float64) (time.Duration, error) {
 	return min(d, maxWait), err
 }
 
-// host is the key of a host that a client names.
+// host returns the key of the host that a client named.
 func (s *Service) host(name string) (string, error) {
 	key, err := console.KeyOf(s.f, name)
 	if err == nil {
@@ -134,7 +134,7 @@ func (s *Service) host(name string) (string, error) {
 	return key, nil
 }
 
-// postLeases hands leases out, and waits for the first if it is asked to.
+// postLeases hands out leases. With wait_s it waits for the first.
 func (s *Service) postLeases(c *call) error {
 	var r takeRequest
 	if err := c.decode(&r); err != nil {
@@ -186,11 +186,11 @@ func (s *Service) postLeases(c *call) error {
 	return c.lend(leases, b)
 }
 
-// lend answers with leases, unless the client is gone. It gives back what cannot have reached it.
+// lend responds with leases. It gives them back to the frontier if it cannot write the whole response.
 func (c *call) lend(leases []frontier.Lease, b []byte) error {
 	err := c.ctx.Err()
 	if err == nil {
-		err = c.s.room.take(0, int64(len(b))) // until the client has read it
+		err = c.s.room.take(0, int64(len(b))) // held until the client has read it
 	}
 	if err != nil {
 		c.s.giveBack(leases)
@@ -203,8 +203,8 @@ func (c *call) lend(leases []frontier.Lease, b []byte) error {
 	return nil
 }
 
-// nothingLeft reports whether the crawls have no URL that may be handed out some time; without crawls, whether
-// none has.
+// nothingLeft reports whether no URL of the crawls can ever be handed out; an empty list means all
+// crawls.
 func (s *Service) nothingLeft(crawls []uint32) bool {
 	x := s.f.Stats()
 	left := x.Waiting + x.Scheduled + x.Leased
@@ -221,8 +221,8 @@ func (s *Service) nothingLeft(crawls []uint32) bool {
 // stream is one POST /v1/stream.
 type stream struct {
 	mu     sync.Mutex
-	leases map[uint64]time.Time // guarded by mu; by token, until when they are out
-	wake   chan struct{}        // gets an element when a lease has ended
+	leases map[uint64]time.Time // guarded by mu; deadline by token
+	wake   chan struct{}        // receives when a lease has ended
 }
 
 func (st *stream) out(l frontier.Lease) {
@@ -231,7 +231,7 @@ func (st *stream) out(l frontier.Lease) {
 	st.leases[l.Token()] = l.Deadline
 }
 
-// over forgets a lease that has ended.
+// over removes a lease that has ended.
 func (st *stream) over(token uint64) {
 	st.mu.Lock()
 	delete(st.leases, token)
@@ -242,8 +242,8 @@ func (st *stream) over(token uint64) {
 	}
 }
 
-// expire forgets leases whose deadline has passed, and returns how many are out, and when
-// the next deadline is.
+// expire removes leases past their deadline. It returns how many remain, the next deadline, and the
+// tokens removed.
 func (st *stream) expire(now time.Time) (n int, next time.Time, ended []uint64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -259,7 +259,7 @@ func (st *stream) expire(now time.Time) (n int, next time.Time, ended []uint64) 
 	return len(st.leases), next, ended
 }
 
-// tokens are those of the leases that are out.
+// tokens drains the stream: it removes all leases and returns their tokens.
 func (st *stream) tokens() (all []uint64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -270,7 +270,7 @@ func (st *stream) tokens() (all []uint64) {
 	return all
 }
 
-// streamLeases hands leases out for as long as the client reads, so that never more than max of them are out.
+// streamLeases hands out leases while the client reads, with at most max outstanding.
 func (s *Service) streamLeases(c *call) error {
 	var r takeRequest
 	if err := c.decode(&r); err != nil {
@@ -328,7 +328,7 @@ func (s *Service) streamLeases(c *call) error {
 		err := c.write(b)
 		s.room.used.Add(-int64(len(b)))
 		if err != nil {
-			return nil // the client may have read some of it: all stay out
+			return nil // the client may have read some: all stay outstanding
 		}
 		if err := c.flush(); err != nil {
 			return nil
@@ -337,7 +337,7 @@ func (s *Service) streamLeases(c *call) error {
 	return nil
 }
 
-// sleep waits, and reports whether the request goes on.
+// sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -349,8 +349,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// wait waits for the end of a lease, and reports whether it is time to show the client
-// that the connection lives.
+// wait waits until a lease ends, the deadline passes or ctx ends. It returns true if none did for
+// keepAlive: the stream then shows the client that it lives.
 func (st *stream) wait(ctx context.Context, now, deadline time.Time) bool {
 	d := keepAlive
 	if !deadline.IsZero() {
@@ -371,7 +371,7 @@ func (st *stream) wait(ctx context.Context, now, deadline time.Time) bool {
 // lease returns the lease named in the path.
 func (c *call) lease() (frontier.Lease, error) { return c.s.lease(c.r.PathValue("id")) }
 
-// lease finds one by its id. An id that no lease can have is one that has ended.
+// lease finds a lease by its ID. A malformed ID counts as one that has ended.
 func (s *Service) lease(id string) (frontier.Lease, error) {
 	l, err := s.f.LeaseByID(id)
 	if err != nil && !errors.Is(err, frontier.ErrClosed) {
@@ -380,7 +380,7 @@ func (s *Service) lease(id string) (frontier.Lease, error) {
 	return l, err
 }
 
-// appendWait appends how long it is until a time of the frontier's clock, unless it is zero; rounded up.
+// appendWait appends the time from now until t, rounded up, unless t is zero.
 func (s *Service) appendWait(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return b
@@ -388,7 +388,7 @@ func (s *Service) appendWait(b []byte, t time.Time) []byte {
 	return appendSpan(b, "next_s", max(0, t.Sub(s.f.Now())+time.Millisecond-1))
 }
 
-// appendOne appends a lease, and the gap that a client must leave that fetches robots.txt under it.
+// appendOne appends a lease, and the pause that a client must leave if it fetches robots.txt under it.
 func (c *call) appendOne(l *frontier.Lease) []byte {
 	if l.Gap == 0 {
 		l.Gap = c.s.gapOf(l.Host)
@@ -400,13 +400,13 @@ func (c *call) appendOne(l *frontier.Lease) []byte {
 	return append(b, '\n')
 }
 
-// replyLease answers with a lease.
+// replyLease responds with a lease.
 func (c *call) replyLease(l *frontier.Lease) error {
 	c.send(http.StatusOK, "application/json", c.appendOne(l))
 	return nil
 }
 
-// getLease answers with a lease as it is now.
+// getLease responds with a lease's current state.
 func (s *Service) getLease(c *call) error {
 	l, err := c.lease()
 	if err != nil {
@@ -447,7 +447,7 @@ func (s *Service) postExtend(c *call) error {
 	return c.replyLease(&l)
 }
 
-// postHandBack gives a URL back, and answers with a lease for contact only.
+// postHandBack returns a URL, and responds with a lease for a contact only.
 func (s *Service) postHandBack(c *call) error {
 	if err := c.decode(&struct{}{}); err != nil {
 		return err
@@ -468,7 +468,7 @@ func (s *Service) postHandBack(c *call) error {
 	return c.replyLease(&contact)
 }
 
-// postJoin puts the host of a lease into a group.
+// postJoin puts a lease's host into a group.
 func (s *Service) postJoin(c *call) error {
 	var r struct {
 		Group string `json:"group"`

@@ -1,4 +1,4 @@
-// This file is the form of URLs, ends and leases on the wire.
+// This file parses and writes URLs, ends and leases as JSON lines.
 
 package serve
 
@@ -15,17 +15,17 @@ import (
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
-// item is a URL of a request.
+// item is one URL of a request.
 type item struct {
 	entry    frontier.Entry
-	crawl    string // its name; Service.resolve gives the entry its number
-	deep     bool   // its depth was given
-	inherits bool   // the number is that of its page's crawl
+	crawl    string // its name; Service.resolve sets the number in the entry
+	deep     bool   // a depth was given
+	inherits bool   // it belongs to its page's crawl
 	id       string
-	err      error // why it is none
+	err      error // why the frontier cannot take it
 }
 
-// item reads a URL. Only malformed JSON is an error; what else is wrong is in the item.
+// item parses a URL. Only malformed JSON is an error; other faults go into item.err.
 func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 	if err := in.take('{'); err != nil {
 		return it, err
@@ -104,7 +104,7 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 	return it, nil
 }
 
-// itemMembers are the members of a URL, and endMembers those of an end.
+// itemMembers are the members of a URL's object; endMembers those of an end.
 var (
 	itemMembers = []string{"url", "crawl", "depth", "weight", "priority", "not_before", "not_before_s", "meta", "force", "hint", "host", "finished", "id"}
 	endMembers  = []string{
@@ -113,7 +113,7 @@ var (
 	}
 )
 
-// end is how a lease ended.
+// end reports how a lease ended.
 type end struct {
 	lease   string
 	outcome frontier.Outcome
@@ -129,7 +129,7 @@ var results = func() map[string]frontier.Result {
 	return m
 }()
 
-// resultName is what a Result is called on the wire.
+// resultName returns a Result's name on the wire.
 func resultName(r frontier.Result) string { return strings.ReplaceAll(r.String(), " ", "_") }
 
 var failures = func() map[string]frontier.Failure {
@@ -140,7 +140,7 @@ var failures = func() map[string]frontier.Failure {
 	return m
 }()
 
-// end reads one. Whatever is wrong is an error.
+// end parses an end. Any fault is an error.
 func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 	if err := in.take('{'); err != nil {
 		return e, err
@@ -181,12 +181,12 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 		case "ended_ago_s":
 			var ago time.Duration
 			ago, err = in.seconds()
-			o.Ended = now.Add(-max(0, ago-time.Millisecond)) // the client may have rounded it
+			o.Ended = now.Add(-max(0, ago-time.Millisecond)) // the client may have rounded up
 		case "duration_s":
 			o.Duration, err = in.seconds()
 		case "retry_after_s":
 			if o.RetryAfter, err = in.seconds(); o.RetryAfter > 0 {
-				o.RetryAfter = max(o.RetryAfter, unit.Measured) // it has its unit, and may be a rest
+				o.RetryAfter = max(o.RetryAfter, unit.Measured) // the unit is certain, and the value may be a remainder
 			}
 		case "crawl_delay_s":
 			switch o.CrawlDelay, err = in.seconds(); {
@@ -194,7 +194,7 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 			case o.CrawlDelay == 0:
 				o.CrawlDelay = frontier.NoCrawlDelay
 			default:
-				o.CrawlDelay = max(o.CrawlDelay, unit.Least) // robots.txt may have any fraction
+				o.CrawlDelay = max(o.CrawlDelay, unit.Least) // robots.txt may have any fraction of a second
 			}
 		case "modified":
 			o.Modified, err = in.time()
@@ -229,7 +229,7 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 	}
 }
 
-// appendText appends a string in JSON.
+// appendText appends a JSON string.
 func appendText(b []byte, s string) []byte {
 	plain := true
 	for i := 0; i < len(s); i++ {
@@ -243,7 +243,7 @@ func appendText(b []byte, s string) []byte {
 		b = append(b, s...)
 		return append(b, '"')
 	}
-	x, _ := json.Marshal(s) // strings have a form
+	x, _ := json.Marshal(s) // cannot fail for a string
 	return append(b, x...)
 }
 
@@ -256,7 +256,7 @@ func appendMember(b []byte, name string) []byte {
 	return append(b, '"', ':')
 }
 
-// appendString appends a member, unless it is empty.
+// appendString appends a member, unless its value is empty.
 func appendString(b []byte, name, value string) []byte {
 	if value == "" {
 		return b
@@ -281,13 +281,13 @@ func appendTime(b []byte, name string, t time.Time) []byte {
 	return append(t.AppendFormat(b, "2006-01-02T15:04:05.000Z"), '"')
 }
 
-// appendSpan appends a time span in seconds, rounded down to milliseconds. No date of this machine's clock
-// goes to a client that could compare it with its own clock.
+// appendSpan appends a duration in seconds, rounded down to milliseconds. Responses carry durations,
+// never dates: a client's clock may differ.
 func appendSpan(b []byte, name string, d time.Duration) []byte {
 	return strconv.AppendFloat(appendMember(b, name), d.Truncate(time.Millisecond).Seconds(), 'f', -1, 64)
 }
 
-// appendLease appends a lease, with spans from now on. asked is when the request for it came.
+// appendLease appends a lease. asked is when its request arrived; durations count from then.
 func (s *Service) appendLease(b []byte, l *frontier.Lease, asked time.Time) []byte {
 	b = append(b, '{')
 	b = appendString(b, "lease", l.ID())
@@ -313,8 +313,7 @@ func (s *Service) appendLease(b []byte, l *frontier.Lease, asked time.Time) []by
 	return append(b, '}')
 }
 
-// appendKept appends the metadata and the history of a URL. The Meta of another program
-// than a Service is left out.
+// appendKept appends a URL's metadata and history. It omits a Meta that is not an Envelope.
 func (s *Service) appendKept(b, kept []byte, h *frontier.History) []byte {
 	if e, err := OpenEnvelope(kept); err == nil && len(e.Meta) > 0 {
 		meta, _ := json.Marshal(e.Meta)

@@ -15,19 +15,20 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// listBytes is about how much of a listing is written at once.
+// listBytes is the approximate size of one write of a listing.
 const listBytes = 32 << 10
 
-// listing is an answer that is written line by line.
+// listing is a response that is written line by line.
 type listing struct {
 	c    *call
 	b    []byte
-	left int // lines that may follow; negative: any number
+	left int // lines still allowed; negative: any number
 
-	release func() // its slot
+	release func() // returns the scan slot
 }
 
-// list begins a listing of at most n lines, by the parameter n; without it, or with 0, of all. The caller calls release in the end.
+// list begins a listing of at most n lines, the parameter n; 0 or no n means all. The caller must call
+// release.
 func (c *call) list() (*listing, error) {
 	n := 0
 	if v := c.query.Get("n"); v != "" {
@@ -48,10 +49,10 @@ func (c *call) list() (*listing, error) {
 	return &listing{c: c, left: n, release: release}, nil
 }
 
-// full reports whether the listing has all the lines that were asked for.
+// full reports whether the listing has as many lines as the client asked for.
 func (l *listing) full() bool { return l.left == 0 }
 
-// end ends a line, which was appended to b.
+// end writes a line that was appended to b.
 func (l *listing) end(b []byte) error {
 	l.left--
 	l.b = append(b, '}', '\n')
@@ -67,16 +68,17 @@ func (l *listing) write() error {
 	return err
 }
 
-// mostFound is how many URLs QueueURLs returns at most.
+// mostFound is the most URLs that QueueURLs returns.
 const mostFound = 10_000
 
-// QueueURLs returns the URLs that a host has in a crawl, of all states, as Frontier.Scan yields them, if they are found
-// without a look at the others: they are few, and all of them wait. host is as Frontier.HostKey returns it.
+// QueueURLs returns a host's URLs in a crawl, of all states, as Frontier.Scan yields them. ok is true
+// only if a cheap search finds them all: they are few, and all of them are waiting. host is a key from
+// Frontier.HostKey.
 func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) (all iter.Seq2[frontier.StoredURL, error], ok bool, err error) {
 	n, _, err := s.f.QueueStats(host, crawl)
 	r := s.f.RuleOf(host)
 	if err != nil || n.Scheduled+n.Leased+n.Finished > 0 || n.Waiting > mostFound || r.Priority != 0 || r.Priorities != (frontier.PriorityMap{}) {
-		return nil, false, nil // an error is Scan's to report, if it is not that nothing is counted
+		return nil, false, nil // Scan will report the error, unless it only says that nothing is counted
 	}
 	urls := make([]frontier.StoredURL, 0, n.Waiting)
 	for u, err := range s.f.URLs(ctx, frontier.Host(host), "") {
@@ -84,7 +86,7 @@ func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) (all
 			return nil, false, err
 		}
 		if u.Priority == frontier.Immediate {
-			return nil, false, nil // what it had been admitted with is not known here
+			return nil, false, nil // its admitted metadata are not known here
 		}
 		if u.Entry.Crawl == crawl {
 			urls = append(urls, frontier.StoredURL{Entry: u.Entry, Host: u.Host, Priority: u.Priority, Attempt: u.Attempt, History: u.History})
@@ -100,18 +102,18 @@ func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) (all
 			}
 		}
 	}
-	return all, int64(len(urls)) == n.Waiting, nil // or some have just come or gone
+	return all, int64(len(urls)) == n.Waiting, nil // otherwise some came or went meanwhile
 }
 
 const (
-	pageLooks = 20_000      // URLs that a page of a list looks at: a page that finds nothing costs no more
-	mostPaged = 4           // lists between two pages
-	pageWait  = time.Minute // how long such a list waits for its next page
+	pageLooks = 20_000      // URLs that one page of a list examines, so that an empty page costs no more
+	mostPaged = 4           // lists kept between pages
+	pageWait  = time.Minute // how long a list is kept for its next page
 )
 
-// paged is a list that is read in pages. It is of one moment.
+// paged is a list that the client reads in pages. All pages show one snapshot.
 type paged struct {
-	token string // of its next page
+	token string // names its next page
 	of    [3]string
 	next  func() (frontier.StoredURL, error, bool)
 	stop  func()
@@ -119,14 +121,14 @@ type paged struct {
 	age   *time.Timer
 }
 
-// pages are the lists between two pages, the oldest first.
+// pages are the lists kept between pages, the oldest first.
 type pages struct {
 	mu     sync.Mutex
 	all    []*paged // guarded by mu
 	closed bool     // guarded by mu
 }
 
-// take takes a list out by its token; nil if there is none.
+// take removes and returns the list with a token, or nil.
 func (x *pages) take(token string) *paged {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -142,7 +144,7 @@ func (x *pages) takeLocked(i int) (p *paged) {
 	return p
 }
 
-// put keeps a list for its next page, in place of the oldest if there are too many.
+// put keeps a list for its next page. Beyond mostPaged it drops the oldest.
 func (x *pages) put(p *paged) {
 	token := p.token
 	p.age = time.AfterFunc(pageWait, func() { x.take(token).end() })
@@ -152,7 +154,7 @@ func (x *pages) put(p *paged) {
 	x.trim(mostPaged)
 }
 
-// trim ends the oldest lists until there are at most n.
+// trim drops the oldest lists until n remain.
 func (x *pages) trim(n int) {
 	for {
 		x.mu.Lock()
@@ -168,7 +170,7 @@ func (x *pages) trim(n int) {
 	}
 }
 
-// close ends all lists, also those that come later.
+// close drops all lists, and refuses later ones.
 func (x *pages) close() {
 	x.mu.Lock()
 	x.closed = true
@@ -182,7 +184,7 @@ func (p *paged) end() {
 	}
 }
 
-// some yields the URLs of a page, until it is full.
+// some yields the URLs of one page.
 func (p *paged) some(full func() bool) iter.Seq2[frontier.StoredURL, error] {
 	return func(yield func(frontier.StoredURL, error) bool) {
 		for range pageLooks {
@@ -197,7 +199,7 @@ func (p *paged) some(full func() bool) iter.Seq2[frontier.StoredURL, error] {
 	}
 }
 
-// listed are the URLs of a list: of all states, of one moment.
+// listed returns the URLs to list, of all states, in one snapshot.
 func (s *Service) listed(ctx context.Context, crawl uint32, host string, queue bool) (iter.Seq2[frontier.StoredURL, error], error) {
 	if queue {
 		if urls, ok, err := s.QueueURLs(ctx, crawl, host); ok || err != nil {
@@ -207,7 +209,7 @@ func (s *Service) listed(ctx context.Context, crawl uint32, host string, queue b
 	return s.f.Scan(ctx), nil
 }
 
-// page is the list whose page is asked for, which is a new one if after is empty; nil without after.
+// page returns the list that the parameter after names: a new one if it is empty, nil if it is missing.
 func (c *call) page(crawl uint32, host string, queue bool) (*paged, error) {
 	q, x := c.query, &c.s.pages
 	of := [3]string{q.Get("crawl"), q.Get("host"), q.Get("finished")}
@@ -235,7 +237,7 @@ func (c *call) page(crawl uint32, host string, queue bool) (*paged, error) {
 	}
 }
 
-// getList lists URLs of all states, of one moment.
+// getList lists URLs of all states, in one snapshot.
 func (s *Service) getList(c *call) error {
 	q := c.query
 	var crawl uint32
@@ -264,7 +266,7 @@ func (s *Service) getList(c *call) error {
 	l, err := c.list()
 	if err != nil {
 		if p != nil && p.token != "" {
-			s.pages.put(p) // the client may ask again
+			s.pages.put(p) // for a retry
 			p = nil
 		}
 		return err
@@ -297,7 +299,7 @@ func (s *Service) getList(c *call) error {
 			b = append(appendMember(b, "finished"), "true"...)
 		}
 		if l.end(s.appendKept(b, u.Entry.Meta, &u.History)) != nil {
-			return nil // the client is gone
+			return nil // the client disconnected
 		}
 	}
 	if p != nil && !p.over {
@@ -310,7 +312,7 @@ func (s *Service) getList(c *call) error {
 	return nil
 }
 
-// getQueues lists the hosts that have URLs of a crawl, and how many.
+// getQueues lists the hosts with URLs of a crawl, and their counts.
 func (s *Service) getQueues(c *call) error {
 	_, id, err := c.crawl()
 	if err != nil {
@@ -330,14 +332,15 @@ func (s *Service) getQueues(c *call) error {
 		b = appendInt(b, "scheduled", int(n.Scheduled))
 		b = appendInt(b, "leased", int(n.Leased))
 		if l.end(appendInt(b, "finished", int(n.Finished))) != nil {
-			return nil // the client is gone
+			return nil // the client disconnected
 		}
 	}
 	_ = l.write()
 	return nil
 }
 
-// deleteHost deletes the URLs of a host, in one crawl or in all. With forget they become unknown.
+// deleteHost deletes a host's URLs, in one crawl or in all. With forget the frontier no longer knows
+// them.
 func (s *Service) deleteHost(c *call) error {
 	host, err := s.host(c.r.PathValue("host"))
 	if err != nil {

@@ -1,5 +1,5 @@
-// This file gives crawls names. The frontier knows them by number. A number is never used
-// for two names, so that a crawl that was deleted and begins again knows no URL.
+// This file maps names of crawls to their numbers in the frontier. No number is used for two names: a
+// crawl that is deleted and starts again knows no URL.
 
 package serve
 
@@ -18,48 +18,48 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// DefaultCrawl is the name of crawl 0, and what an empty name stands for.
+// DefaultCrawl is the name of crawl 0. An empty name means it.
 const DefaultCrawl = "DEFAULT"
 
-// The keys of values of the frontier's that hold names.
+// The keys of the frontier's values that hold names.
 const (
-	crawlKey = "crawl/"     // and a name: the number of the crawl
-	nextKey  = "next-crawl" // the number of the next new crawl
+	crawlKey = "crawl/"     // prefix of a name; the value is the crawl's number
+	nextKey  = "next-crawl" // the number for the next new crawl
 )
 
-// MaxName is the number of bytes that a crawl's name may have.
+// MaxName is the most bytes in a crawl's name.
 const MaxName = frontier.MaxValueKey - len(crawlKey)
 
-// maxNumber is above the numbers that names get: crawls from there on are those in which package crawler
-// parks URLs, which an import may bring.
+// maxNumber bounds the numbers of named crawls. Package crawler parks URLs in crawls from there on, and
+// an import may bring those.
 const maxNumber = 1 << 31
 
-// maxCrawls is how many crawls may have names: they are kept in memory.
+// maxCrawls is the most crawls with names; all are held in memory.
 const maxCrawls = 1 << 16
 
-// errName is wrapped by the errors of names that no crawl can have.
+// errName is wrapped by errors about a crawl's name.
 var errName = errors.New("serve: the name of a crawl")
 
-// names are those of the crawls.
+// names maps crawls' names to numbers and back.
 type names struct {
-	adding sync.RWMutex // read-held while URLs are added under numbers; taken before mu
+	adding sync.RWMutex // read-held while URLs are added by number; taken before mu
 	mu     sync.RWMutex
 	crawl  map[string]uint32      // guarded by mu
 	name   map[uint32]string      // guarded by mu
-	next   uint32                 // guarded by mu; the number of the next new crawl
+	next   uint32                 // guarded by mu; for the next new crawl
 	waits  map[*nameWait]struct{} // guarded by mu
-	gone   map[uint32]string      // guarded by mu; names of crawls that were forgotten while pages of them were fetched
+	gone   map[uint32]string      // guarded by mu; crawls that were forgotten while some of their pages were being fetched
 }
 
-// nameWait is a call that waits for URLs of crawls.
+// nameWait is a call that waits for URLs of named crawls.
 type nameWait struct {
 	names   []string
-	numbers []uint32 // that they have, as the call knows
+	numbers []uint32 // their numbers when the wait began
 	changed func()
 }
 
-// await returns the numbers that names have. It calls changed if they get others before the caller calls
-// leave.
+// await returns the numbers of names. Until the caller calls leave, it calls changed if any of them
+// changes.
 func (n *names) await(names []string, changed func()) (numbers []uint32, leave func()) {
 	if len(names) == 0 {
 		return nil, func() {}
@@ -87,7 +87,7 @@ func (n *names) numbersLocked(names []string) (numbers []uint32) {
 	return numbers
 }
 
-// tellLocked wakes calls whose crawls have other numbers now.
+// tellLocked wakes the calls whose crawls have new numbers.
 func (n *names) tellLocked() {
 	for w := range n.waits {
 		if !slices.Equal(w.numbers, n.numbersLocked(w.names)) {
@@ -96,7 +96,7 @@ func (n *names) tellLocked() {
 	}
 }
 
-// loadNames reads the names that the frontier keeps.
+// loadNames reads the names stored in the frontier.
 func (s *Service) loadNames(ctx context.Context) error {
 	n := &s.names
 	n.mu.Lock()
@@ -118,7 +118,7 @@ func (s *Service) loadNames(ctx context.Context) error {
 		return err
 	}
 	n.next = max(n.next, next)
-	for _, id := range s.f.Crawls() { // of other programs
+	for _, id := range s.f.Crawls() { // made by other programs
 		if id < maxNumber {
 			n.next = max(n.next, id+1)
 		}
@@ -132,7 +132,7 @@ func (s *Service) loadNames(ctx context.Context) error {
 
 func (n *names) bind(name string, id uint32) { n.crawl[name], n.name[id] = id, name }
 
-// Normal is the name that a crawl is known by: blanks around it do not count, and none is
+// Normal returns a crawl's canonical name: blanks around it are dropped, and an empty name is
 // DefaultCrawl.
 func Normal(crawl string) string {
 	if crawl = strings.TrimSpace(crawl); crawl == "" {
@@ -141,7 +141,7 @@ func Normal(crawl string) string {
 	return crawl
 }
 
-// Crawl returns the number of a crawl, if it has one.
+// Crawl returns a crawl's number, and whether it has one.
 func (s *Service) Crawl(name string) (uint32, bool) {
 	s.names.mu.RLock()
 	defer s.names.mu.RUnlock()
@@ -149,7 +149,7 @@ func (s *Service) Crawl(name string) (uint32, bool) {
 	return id, ok
 }
 
-// NewCrawl returns the number of a crawl, and gives it one, durably, if it has none.
+// NewCrawl returns a crawl's number. If it has none, NewCrawl assigns one durably.
 func (s *Service) NewCrawl(name string) (uint32, error) {
 	if id, ok := s.Crawl(name); ok {
 		return id, nil
@@ -166,7 +166,7 @@ func (s *Service) NewCrawl(name string) (uint32, error) {
 	if id, ok := s.names.crawl[name]; ok {
 		return id, nil
 	}
-	switch id, ok, err := s.number(crawlKey + name); { // an import through the console's socket may have brought it
+	switch id, ok, err := s.number(crawlKey + name); { // an import through the console's socket may have stored it
 	case err != nil:
 		return 0, err
 	case ok:
@@ -177,7 +177,7 @@ func (s *Service) NewCrawl(name string) (uint32, error) {
 	return s.nameLocked(name)
 }
 
-// number is the value of a key, if it has one.
+// number reads the value of a key. ok is false if there is none.
 func (s *Service) number(key string) (id uint32, ok bool, err error) {
 	v, ok, err := s.f.Value(key)
 	if !ok || err != nil {
@@ -187,11 +187,11 @@ func (s *Service) number(key string) (id uint32, ok bool, err error) {
 	return id, err == nil, err
 }
 
-// numberOf reads a value.
+// numberOf parses a value.
 func numberOf(key string, v []byte) (uint32, error) {
 	most := uint64(maxNumber - 1)
 	if key == nextKey {
-		most++ // no number is left
+		most++ // no number is left for a new crawl
 	}
 	x, err := strconv.ParseUint(string(v), 10, 32)
 	if err != nil || x > most {
@@ -200,31 +200,31 @@ func numberOf(key string, v []byte) (uint32, error) {
 	return uint32(x), nil
 }
 
-// setNumber is the inverse of number.
+// setNumber stores a value that number reads.
 func (s *Service) setNumber(key string, id uint32) error {
 	return s.f.SetValue(context.Background(), key, strconv.AppendUint(nil, uint64(id), 10))
 }
 
-// nameLocked binds a name to a new number.
+// nameLocked assigns a new number to a name.
 func (s *Service) nameLocked(name string) (uint32, error) {
 	n := &s.names
 	if len(n.crawl) >= maxCrawls {
 		return 0, fmt.Errorf("serve: %d crawls have names: delete one and forget it: %w", len(n.crawl), frontier.ErrFull)
 	}
-	next, _, err := s.number(nextKey) // the same may have moved it
+	next, _, err := s.number(nextKey) // such an import may have moved it, too
 	if err != nil {
 		return 0, err
 	}
 	id := max(n.next, next)
 	for ; id < maxNumber; id++ {
-		if _, known := s.f.CrawlStats(id); !known { // else another program has used it since
+		if _, known := s.f.CrawlStats(id); !known { // otherwise another program has used it since
 			break
 		}
 	}
 	if id == maxNumber {
 		return 0, fmt.Errorf("serve: no number is left for another crawl: %w", frontier.ErrFull)
 	}
-	if err := s.setNumber(nextKey, id+1); err != nil { // first, or a crash might give a number twice
+	if err := s.setNumber(nextKey, id+1); err != nil { // first: otherwise a crash could assign a number twice
 		return 0, err
 	}
 	n.next = id + 1
@@ -236,8 +236,7 @@ func (s *Service) nameLocked(name string) (uint32, error) {
 	return id, nil
 }
 
-// CrawlName returns the name of a crawl by its number: crawl:N for one that another program
-// put into the frontier.
+// CrawlName returns the name of a crawl's number, or crawl:N if another program made the crawl.
 func (s *Service) CrawlName(id uint32) string {
 	s.names.mu.RLock()
 	defer s.names.mu.RUnlock()
@@ -247,22 +246,21 @@ func (s *Service) CrawlName(id uint32) string {
 	return fmt.Sprint("crawl:", id)
 }
 
-// CrawlNames returns the names that are in use, in order.
+// CrawlNames returns the names in use, in order.
 func (s *Service) CrawlNames() []string {
 	s.names.mu.RLock()
 	defer s.names.mu.RUnlock()
 	return slices.Sorted(maps.Keys(s.names.crawl))
 }
 
-// Adding lets the caller add URLs under numbers of crawls until it calls done: no crawl is
-// forgotten meanwhile.
+// Adding lets the caller add URLs by crawl number until it calls done: meanwhile no crawl is forgotten.
 func (s *Service) Adding() (done func()) {
 	s.names.adding.RLock()
 	return s.names.adding.RUnlock
 }
 
-// AddingTo is for console.Options.Adding. It finds a crawl by its name, or by its number if that has a
-// name; neither is DefaultCrawl.
+// AddingTo implements console.Options.Adding. It finds a crawl by name, or by number if that has a name.
+// Without either it returns DefaultCrawl.
 func (s *Service) AddingTo(c console.CrawlID) (id uint32, done func(), err error) {
 	done = s.Adding()
 	if c.Name == "" && c.Number != 0 {
@@ -282,8 +280,8 @@ func (s *Service) AddingTo(c console.CrawlID) (id uint32, done func(), err error
 	return id, done, nil
 }
 
-// resolve gives entries the numbers of their crawls. It returns an error only if that has nothing to do with
-// a name. The caller holds Adding.
+// resolve sets the crawl number of each entry. Faults of names go into the items; other errors are
+// returned. The caller holds Adding.
 func (s *Service) resolve(items []item) error {
 	for i := range items {
 		it := &items[i]
@@ -304,12 +302,12 @@ func (s *Service) resolve(items []item) error {
 	return nil
 }
 
-// errGone is why a link is refused whose crawl was forgotten while its page was fetched: it would make the
-// crawl anew.
+// errGone refuses a link whose crawl was forgotten while its page was being fetched: adding it would
+// start the crawl anew.
 var errGone = errors.New("the crawl was deleted and forgotten while the page was fetched")
 
-// inheritLinks gives links what they do not say: the crawl of their page, and its depth and 1 more. The
-// caller holds Adding.
+// inheritLinks fills in what links omit: the crawl of their page, and a depth one greater. The caller
+// holds Adding.
 func (s *Service) inheritLinks(page *frontier.Lease, links []item) {
 	if page.ContactOnly() {
 		return
@@ -336,17 +334,17 @@ func (s *Service) inheritLinks(page *frontier.Lease, links []item) {
 	}
 }
 
-// ForgetCrawl takes a crawl's name from its number, so that a crawl of that name begins
-// anew. Delete its URLs first: it deletes only those that came meanwhile, and returns how many.
+// ForgetCrawl frees a crawl's name, so that a crawl of that name starts anew. Delete its URLs first.
+// ForgetCrawl deletes only the URLs added meanwhile, and returns how many.
 func (s *Service) ForgetCrawl(ctx context.Context, name string) (late int64, err error) {
 	id, ok, err := s.unbind(Normal(name))
 	if !ok || err != nil {
 		return 0, err
 	}
-	return s.f.Delete(context.WithoutCancel(ctx), frontier.Crawl(id)) // no request can name them any more
+	return s.f.Delete(context.WithoutCancel(ctx), frontier.Crawl(id)) // no request can name its URLs any more
 }
 
-// unbind takes a name from the number that it returns, while no URL is added under one.
+// unbind frees a name and returns its number. Meanwhile no URL is added by number.
 func (s *Service) unbind(name string) (id uint32, ok bool, err error) {
 	n := &s.names
 	n.adding.Lock()
@@ -380,7 +378,7 @@ func (s *Service) unbind(name string) (id uint32, ok bool, err error) {
 	return id, true, nil
 }
 
-// underWay reports whether pages of a crawl are fetched.
+// underWay reports whether pages of a crawl are being fetched.
 func (s *Service) underWay(id uint32) bool {
 	x, _ := s.f.CrawlStats(id)
 	return x.Leased > 0

@@ -1,4 +1,4 @@
-// This file answers a request that is sent twice with one Idempotency-Key once.
+// This file makes requests idempotent: a repeated Idempotency-Key gets the first request's answer.
 
 package serve
 
@@ -16,7 +16,7 @@ const (
 	onceAtMost = 1024 // keys
 )
 
-// once are the answers to requests with a key.
+// once holds the answers to requests with a key.
 type once struct {
 	mu   sync.Mutex
 	by   map[string]*answered // guarded by mu
@@ -32,7 +32,8 @@ type answered struct {
 	answer []byte
 }
 
-// do answers, or repeats the answer to the same body.
+// do answers a request. A repeated key with the same body gets the first answer; with another body, an
+// error.
 func (o *once) do(c *call, key string, body []byte, answer func() error) error {
 	if len(key) > 255 {
 		return badRequest("Idempotency-Key has %d bytes; want at most 255", len(key))
@@ -65,7 +66,7 @@ func (o *once) do(c *call, key string, body []byte, answer func() error) error {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if !x.done && o.by[key] == x {
-			o.dropLocked(key) // it may be tried again
+			o.dropLocked(key) // the client may retry
 		}
 	}()
 
@@ -81,7 +82,7 @@ func (o *once) do(c *call, key string, body []byte, answer func() error) error {
 	return nil
 }
 
-// dropLocked forgets a key.
+// dropLocked drops a key.
 func (o *once) dropLocked(key string) {
 	if o.by[key] != nil {
 		delete(o.by, key)
@@ -89,7 +90,7 @@ func (o *once) dropLocked(key string) {
 	}
 }
 
-// recorded keeps what is written.
+// recorded keeps a copy of what is written.
 type recorded struct {
 	http.ResponseWriter
 	b bytes.Buffer
@@ -100,5 +101,5 @@ func (w *recorded) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap serves http.ResponseController.
 func (w *recorded) Unwrap() http.ResponseWriter { return w.ResponseWriter }

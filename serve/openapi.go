@@ -1,4 +1,4 @@
-// This file answers with the description of the API.
+// This file serves openapi.json, the description of the API.
 
 package serve
 

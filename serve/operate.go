@@ -1,4 +1,4 @@
-// This file answers what operators ask for. Most of it package console answers.
+// This file answers operators' requests, most of them through package console.
 
 package serve
 
@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// toConsole answers as the Console does at a path. param is the name of the value in our
-// path that it calls name; empty: there is none.
+// toConsole forwards a request to the Console at path. param is the path parameter of ours that the
+// Console calls name; empty: there is none.
 func toConsole(path, param string) func(*Service, *call) error {
 	return func(s *Service, c *call) error {
 		query := c.r.URL.RawQuery
@@ -28,7 +28,7 @@ func toConsole(path, param string) func(*Service, *call) error {
 	}
 }
 
-// console has the Console answer a call.
+// console lets the Console answer a call.
 func (c *call) console(path, query string, body io.Reader) error {
 	r := c.r.Clone(console.As(c.ctx, c.client()))
 	r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.Pattern = path, "", query, ""
@@ -38,7 +38,7 @@ func (c *call) console(path, query string, body io.Reader) error {
 	return w.end()
 }
 
-// translated is the writer of a Console's answer, whose errors become problems.
+// translated turns the Console's error responses into problems.
 type translated struct {
 	c      *call
 	failed int // the status of an error
@@ -64,10 +64,10 @@ func (w *translated) Write(b []byte) (int, error) {
 	return len(b), w.c.write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap serves http.ResponseController.
 func (w *translated) Unwrap() http.ResponseWriter { return w.c.w }
 
-// end is the problem, if there was one.
+// end returns the problem, or nil.
 func (w *translated) end() error {
 	if w.failed == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (w *translated) end() error {
 	return p
 }
 
-// getHost tells of a host.
+// getHost describes a host.
 func (s *Service) getHost(c *call) error {
 	host, err := s.host(c.r.PathValue("host"))
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Service) getHost(c *call) error {
 	return c.console("/api/host", url.Values{"name": {host}}.Encode(), deadlined{c})
 }
 
-// postDo does what an operator asks for, as package console does it.
+// postDo runs an operator's action through the Console.
 func (s *Service) postDo(c *call) error {
 	key := c.r.Header.Get("Idempotency-Key")
 	if key == "" {
@@ -124,7 +124,7 @@ func (s *Service) postDo(c *call) error {
 	})
 }
 
-// scope is that of the path.
+// scope returns the scope named in the path.
 func (c *call) scope() (frontier.Scope, error) {
 	scope, err := console.ScopeOf(c.s.f, c.r.PathValue("scope"))
 	if err == nil {
@@ -149,7 +149,7 @@ func (s *Service) getRule(c *call) error {
 	return c.replyRule(scope)
 }
 
-// putRule sets all of a rule.
+// putRule replaces a whole rule.
 func (s *Service) putRule(c *call) error {
 	scope, err := c.scope()
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Service) putRule(c *call) error {
 	return c.replyRule(scope)
 }
 
-// rule is that of the body.
+// rule parses the rule in the body.
 func (c *call) rule() (frontier.Rule, error) {
 	var r *console.Rule
 	if err := c.decode(&r); err != nil {
@@ -181,7 +181,7 @@ func (c *call) rule() (frontier.Rule, error) {
 	return set, nil
 }
 
-// ruleRefused is the error of a rule that its scope cannot have.
+// ruleRefused returns the error for a rule that its scope cannot have.
 func ruleRefused(err error) error {
 	if problemOf(err).kind != "internal" {
 		return err
@@ -210,7 +210,7 @@ func (s *Service) deleteRule(c *call) error {
 	return c.replyRule(scope)
 }
 
-// crawlInfo is a crawl.
+// crawlInfo describes a crawl.
 type crawlInfo struct {
 	Name      string           `json:"name"`
 	Number    uint32           `json:"number"`
@@ -250,7 +250,7 @@ func (s *Service) getCrawls(c *call) error {
 	return c.reply(map[string]any{"crawls": all})
 }
 
-// crawl is that of the path.
+// crawl returns the crawl named in the path.
 func (c *call) crawl() (string, uint32, error) {
 	name := Normal(c.r.PathValue("name"))
 	id, ok := c.s.Crawl(name)
@@ -268,14 +268,14 @@ func (s *Service) getCrawl(c *call) error {
 	return c.reply(s.crawlInfo(name, id))
 }
 
-// putCrawl sets a crawl's weight, pause and limits, and makes it if there is none.
+// putCrawl sets a crawl's weight, pause and limits. It creates the crawl if necessary.
 func (s *Service) putCrawl(c *call) error {
 	name := Normal(c.r.PathValue("name"))
 	r, err := c.rule()
 	if err != nil {
 		return err
 	}
-	if err := r.CheckCrawl(); err != nil { // before the crawl is made
+	if err := r.CheckCrawl(); err != nil { // before the crawl is created
 		return ruleRefused(err)
 	}
 	id, err := s.NewCrawl(name)
@@ -291,7 +291,7 @@ func (s *Service) putCrawl(c *call) error {
 	return c.reply(s.crawlInfo(name, id))
 }
 
-// deleteCrawl deletes the URLs of a crawl. With forget a crawl of its name begins anew.
+// deleteCrawl deletes a crawl's URLs. With forget a crawl of the same name starts anew.
 func (s *Service) deleteCrawl(c *call) error {
 	name, id, err := c.crawl()
 	if err != nil {
@@ -314,7 +314,7 @@ func (s *Service) deleteCrawl(c *call) error {
 	return c.reply(map[string]int64{"deleted": n})
 }
 
-// flag is a parameter that is true or false.
+// flag parses a boolean parameter.
 func (c *call) flag(name string) (bool, error) {
 	v := c.query.Get(name)
 	if v == "" {

@@ -1,4 +1,4 @@
-// This file lets operators see the leases that clients have, and end them.
+// This file lets operators list and end clients' leases.
 
 package serve
 
@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// ClientName is what operators call a client: the name of its token or certificate, as Role returns it,
-// or else the address that it has connected from, without the port.
+// ClientName returns an operator's name for a client: that of its token or certificate, as Role returns
+// it, or else the client's address without the port.
 func ClientName(who, address string) string {
 	if who != "" {
 		return who
@@ -27,15 +27,15 @@ func ClientName(who, address string) string {
 	return "local" // over a Unix socket
 }
 
-// client is what operators call who sent a request.
+// client returns the operator's name for the client that sent the request.
 func (c *call) client() string { return ClientName(c.who, c.r.RemoteAddr) }
 
-// fits reports whether a query asks for a lease.
+// fits reports whether a lease matches a query.
 func (c *contact) fits(id string, q *console.LeaseQuery) bool {
 	return (q.Lease == "" || q.Lease == id) && (q.Client == "" || q.Client == c.client) && c.within(q.Scope.String())
 }
 
-// within reports whether a scope has the lease, by the scope's text.
+// within reports whether a lease lies in a scope, given as text.
 func (c *contact) within(scope string) bool {
 	domain, isDomain := strings.CutPrefix(scope, "*.")
 	crawl, isCrawl := strings.CutPrefix(scope, "crawl:")
@@ -50,7 +50,7 @@ func (c *contact) within(scope string) bool {
 	return c.host == scope
 }
 
-// outstanding are the leases that a query asks for, by their IDs.
+// outstanding returns the leases that match a query, by ID.
 func (s *Service) outstanding(q *console.LeaseQuery) map[string]contact {
 	s.contacts.mu.Lock()
 	defer s.contacts.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Service) outstanding(q *console.LeaseQuery) map[string]contact {
 	return all
 }
 
-// Leases lists what clients have, for console.Options.
+// Leases lists clients' leases. It implements console.Options.Leases.
 func (s *Service) Leases(q console.LeaseQuery) console.LeaseList {
 	found := s.outstanding(&q)
 	all := make([]console.Lease, 0, len(found))
@@ -85,7 +85,7 @@ func (s *Service) Leases(q console.LeaseQuery) console.LeaseList {
 	return list
 }
 
-// Clients are those that have leases, for console.Options, the oldest leases first.
+// Clients lists the clients that hold leases, the oldest leases first, for console.Options.
 func (s *Service) Clients() []console.ServedClient {
 	now := s.f.Now()
 	by := map[string]*console.ServedClient{}
@@ -118,7 +118,7 @@ func (s *Service) Clients() []console.ServedClient {
 	return all
 }
 
-// Crawls are the first n crawls with names, and how many there are, for console.Options.
+// Crawls returns the first n named crawls and their total number, for console.Options.
 func (s *Service) Crawls(n int) (list []console.ServedCrawl, total int) {
 	names := s.CrawlNames()
 	for _, name := range names[:min(n, len(names))] {
@@ -130,9 +130,9 @@ func (s *Service) Crawls(n int) (list []console.ServedCrawl, total int) {
 	return list, len(names)
 }
 
-// EndLeases ends what clients have, for console.Options: also what an earlier Service handed out. The URLs
-// wait again, untried. Clients may still be fetching: so to each host's clock a contact ends now. Reports
-// that come later find the leases ended, and count for the hosts as late ones do.
+// EndLeases ends clients' leases, those of an earlier Service included, for console.Options. Their URLs
+// wait again, and the try does not count. A client may still be fetching, so each host's pause starts
+// now. A client's later report finds its lease ended, and counts for the host like any late one.
 func (s *Service) EndLeases(q console.LeaseQuery) (n int, err error) {
 	for _, id := range slices.Sorted(maps.Keys(s.outstanding(&q))) {
 		ended, failed := s.endLease(id)
@@ -144,7 +144,7 @@ func (s *Service) EndLeases(q console.LeaseQuery) (n int, err error) {
 	return n, err
 }
 
-// endLease ends one, and reports whether it was out.
+// endLease ends a lease. It returns false if the lease was not outstanding.
 func (s *Service) endLease(id string) (bool, error) {
 	o := frontier.Outcome{Result: frontier.Requeue}
 	if s.contacts.inherits(id) != nil {
@@ -171,7 +171,7 @@ func (s *Service) deleteLease(c *call) error {
 	return c.endedLeases(n, err)
 }
 
-// deleteLeases ends those of a client, of a scope, or both.
+// deleteLeases ends the leases of a client, of a scope, or of both together.
 func (s *Service) deleteLeases(c *call) error {
 	q := console.LeaseQuery{Client: c.query.Get("client")}
 	switch scope := c.query.Get("scope"); {
@@ -190,7 +190,7 @@ func (s *Service) deleteLeases(c *call) error {
 	return c.endedLeases(n, err)
 }
 
-// endedLeases answers that leases were ended.
+// endedLeases responds with the number of leases ended.
 func (c *call) endedLeases(n int, err error) error {
 	if n > 0 {
 		c.s.log.Info("a client ended leases", "leases", n, "path", c.r.URL.RequestURI(), "who", c.who)

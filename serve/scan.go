@@ -1,5 +1,5 @@
-// This file reads JSON where encoding/json would take most of the time: lines of URLs and
-// of ends. It is as strict: one value, no unknown member.
+// This file parses JSON lines of URLs and ends, where encoding/json would take most of the time. It is as
+// strict: one value per line, and no unknown member.
 
 package serve
 
@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads JSON from b.
+// scanner parses the JSON in b.
 type scanner struct {
 	b []byte
 	i int
@@ -23,7 +23,7 @@ type scanner struct {
 
 var errSyntax = errors.New("malformed JSON")
 
-// space skips blanks, and returns the byte behind them; 0 at the end.
+// space skips blanks and returns the byte after them, or 0 at the end.
 func (s *scanner) space() byte {
 	for ; s.i < len(s.b); s.i++ {
 		switch s.b[s.i] {
@@ -35,7 +35,7 @@ func (s *scanner) space() byte {
 	return 0
 }
 
-// take reads one byte after blanks.
+// take skips blanks and consumes one byte, which must be c.
 func (s *scanner) take(c byte) error {
 	if s.space() != c {
 		return s.want(strconv.QuoteRune(rune(c)))
@@ -51,7 +51,7 @@ func (s *scanner) want(what string) error {
 	return fmt.Errorf("%w: %q where %s should be", errSyntax, s.b[s.i:min(len(s.b), s.i+12)], what)
 }
 
-// end makes sure that nothing follows.
+// end checks that nothing follows.
 func (s *scanner) end() error {
 	if s.space(); s.i < len(s.b) {
 		return s.want("the end")
@@ -59,7 +59,7 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// more goes to the next element of an object or array that was opened, or to its end.
+// more moves to the next element of an open object or array. It returns false at the closing byte.
 func (s *scanner) more(first bool, end byte) (bool, error) {
 	switch c := s.space(); {
 	case c == end:
@@ -77,14 +77,14 @@ func (s *scanner) more(first bool, end byte) (bool, error) {
 	return false, s.want("a comma")
 }
 
-// members are the names that an object may have, and which of them it has had.
+// members are the names that an object may have, and those that it has had.
 type members struct {
 	names []string
 	seen  uint32
 }
 
-// member reads the name of the next member that has a value, or the end of the object. Names that are unknown or
-// come again are errors, whatever the value: a member that is null is as if it were missing.
+// member reads the name of the next member whose value is not null. It returns false at the end of the
+// object. Unknown and repeated names are errors, whatever their value.
 func (s *scanner) member(first bool, of *members) (name []byte, ok bool, err error) {
 	for ; ; first = false {
 		if ok, err = s.more(first, '}'); !ok || err != nil {
@@ -108,12 +108,12 @@ func (s *scanner) member(first bool, of *members) (name []byte, ok bool, err err
 	}
 }
 
-// errMember is the error of a member that is unknown.
+// errMember reports an unknown member.
 var errMember = errors.New("there is no such member")
 
 func twice(name []byte) error { return fmt.Errorf("%.40s: it is there twice", name) }
 
-// name reads the name of a member, and goes to its value.
+// name reads a member's name and moves to its value.
 func (s *scanner) name() ([]byte, error) {
 	name, err := s.bytes()
 	if err == nil {
@@ -123,7 +123,7 @@ func (s *scanner) name() ([]byte, error) {
 	return name, err
 }
 
-// bytes reads a string. The result is part of b if it has no escapes.
+// bytes reads a string. Without escapes the result is part of b.
 func (s *scanner) bytes() ([]byte, error) {
 	if s.space() != '"' {
 		return nil, s.want("a string")
@@ -148,7 +148,7 @@ func (s *scanner) bytes() ([]byte, error) {
 	return nil, fmt.Errorf("%w: a string without an end", errSyntax)
 }
 
-// escaped reads a string that has escapes.
+// escaped reads a string with escapes.
 func (s *scanner) escaped(from int) ([]byte, error) {
 	for i := from; i < len(s.b); i++ {
 		switch s.b[i] {
@@ -175,7 +175,7 @@ func (s *scanner) text() (string, error) {
 	return string(b), err
 }
 
-// number reads the characters of one.
+// number reads a number's characters.
 func (s *scanner) number() (string, error) {
 	c := s.space()
 	from := s.i
@@ -232,7 +232,7 @@ func (s *scanner) bool() (bool, error) {
 	return false, s.want("true or false")
 }
 
-// seconds reads a time span.
+// seconds reads a duration in seconds.
 func (s *scanner) seconds() (time.Duration, error) {
 	x, err := s.float()
 	if err != nil {
@@ -257,7 +257,7 @@ func (s *scanner) time() (time.Time, error) {
 	return t, nil
 }
 
-// meta reads an object of lists of strings.
+// meta reads an object whose values are lists of strings.
 func (s *scanner) meta() (map[string][]string, error) {
 	if err := s.take('{'); err != nil {
 		return nil, err

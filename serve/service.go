@@ -1,4 +1,4 @@
-// This file is the Service: what it is made of, and how it begins and ends.
+// This file defines Service: its options, its parts, and how it starts and stops.
 
 package serve
 
@@ -19,41 +19,39 @@ import (
 
 // Options configure a Service. The zero value serves without tokens, to this machine only.
 type Options struct {
-	// Console answers what operators ask for; its Import, Adding, Leases and EndLeases should be the
-	// Service's methods Import, AddingTo, Leases and EndLeases. Nil: one is made, with Metrics.
+	// Console answers operators' requests. Set its Import, Adding, Leases and EndLeases to the Service's
+	// methods Import, AddingTo, Leases and EndLeases. Nil means a new Console with Metrics.
 	Console *console.Console
-	// Metrics answers GET /metrics. Nil: there are none.
+	// Metrics answers GET /metrics. Nil means no such path.
 	Metrics http.Handler
-	// Tokens say who may do what. Nil, without Certificates: everybody may do everything,
-	// under the host names localhost, addresses of loopback, and Names.
+	// Tokens maps clients' secrets to roles. Nil, without Certificates: every client may make every
+	// request, under the host names localhost, loopback addresses, and Names.
 	Tokens *Tokens
-	// Certificates are the roles of clients by a name of their certificate (TLS).
+	// Certificates maps names in clients' TLS certificates to roles.
 	Certificates map[string]Role
-	// Names are further host names under which requests without a token are answered.
+	// Names are further host names that requests without a token may use.
 	Names []string
-	// MaxBuffered is the number of bytes of requests that may be in memory at once. Zero
-	// means 64 MiB.
+	// MaxBuffered bounds the bytes of requests held in memory. Zero means 64 MiB.
 	MaxBuffered int64
-	// MaxLease is the longest time for which a client may ask a lease, at once or by extending it: a client that
-	// dies keeps its hosts from the others for as long. Zero means an hour; 30 days are the most.
+	// MaxLease is the longest lease that a client may take or extend to: a client that dies keeps its
+	// hosts from the others for that long. Zero means an hour; 30 days are the most.
 	MaxLease time.Duration
-	// MaxRequests bounds the requests under way; further ones must come again, except /livez and
-	// /readyz. Of these 7 in 8 may wait for something: leases, a contact, a stream. Zero means 4,096.
+	// MaxRequests bounds the requests under way; the Service refuses more, except /livez and /readyz. At
+	// most 7 in 8 of them may wait for leases, contacts or streams. Zero means 4,096.
 	MaxRequests int
-	// Idle is how long a client may neither send nor read in the middle of a request. Zero
-	// means a minute.
+	// Idle is how long a client may neither send nor read during a request. Zero means a minute.
 	Idle time.Duration
-	// Contacts is a file that keeps which hosts clients may be contacting. Clients outlive
-	// the server: a new Service leaves these hosts alone until the clients say that they have
-	// ended, or until the deadlines of the leases. Only one Service may use it at a time.
-	// Empty: a host is left alone as after any opening of the frontier.
+	// Contacts is a file that records which hosts clients may be contacting. Clients outlive the server:
+	// a new Service leaves these hosts alone until the clients report an end, or until the leases'
+	// deadlines. Only one Service may use the file at a time. Empty: hosts are treated as after any
+	// opening of the frontier.
 	Contacts string
-	// Sync makes Contacts survive a loss of power, too: each hand-out waits for the medium.
+	// Sync makes Contacts survive a power loss: each hand-out waits for fsync.
 	Sync bool
-	// CheckValue says what is wrong with a value that an import brings for another package:
-	// urlfrontier.CheckValue does. Nil: nothing is wrong.
+	// CheckValue judges a value that an import brings for another package, such as
+	// urlfrontier.CheckValue. Nil accepts all.
 	CheckValue func(key string, value []byte) error
-	// Logger gets each request. Nil: none does.
+	// Logger logs each request. Nil: none.
 	Logger *slog.Logger
 }
 
@@ -68,14 +66,14 @@ type Service struct {
 	ended    ended
 	once     once
 	pages    pages
-	room     room          // of requests and of answers
-	scans    chan struct{} // slots for what reads the whole frontier
+	room     room          // bytes of requests and responses
+	scans    chan struct{} // slots for scans of the whole frontier
 	requests atomic.Int64  // under way
-	waiting  atomic.Int64  // of these, those that wait for something
+	waiting  atomic.Int64  // the waiting ones among them
 	plain    atomic.Pointer[plainEnvelope]
 
 	console *console.Console
-	owned   bool // the console
+	owned   bool // Close closes the console
 	handler http.Handler
 
 	closing context.Context // ends when Drain or Close begins
@@ -93,12 +91,16 @@ var ErrNoFrontier = errors.New("serve: no frontier")
 // ErrClosing is returned once Drain or Close has begun.
 var ErrClosing = errors.New("serve: the server is stopping")
 
-// Frontier completes the options of a frontier that is served: priorities 1 to 16, taken
-// from the envelope of each URL (Envelope), a fixed delay of 1 s, because what a client
-// reports as duration may include its own queue, failed URLs and expired leases come again
-// at once, as often as they fail, each try counts in Lease.Attempt, also a probe of a host
-// that only fails (see Quarantine, by whose defaults hosts are given up), finished URLs are
-// kept, and nothing ends while clients may add. Other fields stay as they are set.
+// Frontier completes the options of a frontier to serve:
+//
+//   - priorities 1 to 16, from each URL's Envelope
+//   - a fixed delay of 1 s, because a duration that a client reports may include its own queue
+//   - failed URLs and expired leases return at once, as often as they fail; each try counts in
+//     Lease.Attempt, also a probe of a host that only fails (see Quarantine, whose defaults decide when a
+//     host is given up)
+//   - finished URLs are kept, and the frontier stays open while clients may add
+//
+// Other fields keep their values.
 func Frontier(o frontier.Options) frontier.Options {
 	o.KeepOpen, o.Keep, o.Count = true, !o.NoDedup, true
 	if o.Priorities == 0 {
@@ -120,12 +122,12 @@ func Frontier(o frontier.Options) frontier.Options {
 	return o
 }
 
-// atOnce tries a URL again for ever. Clients decide when it is enough.
+// atOnce retries a URL at once, without end: clients decide when to give up.
 type atOnce struct{}
 
 func (atOnce) Retry(frontier.Entry, int, frontier.Outcome) (time.Duration, bool) { return 0, true }
 
-// New returns a Service of f, which is to be closed before f is.
+// New returns a Service of f. Close the Service before f.
 func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if f == nil {
 		return nil, ErrNoFrontier
@@ -183,16 +185,16 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	return s, nil
 }
 
-// MaxLease is the longest time for which a client gets a lease.
+// MaxLease returns the longest lease that a client may have.
 func (s *Service) MaxLease() time.Duration { return s.o.MaxLease }
 
-// Frontier is the one that is served.
+// Frontier returns the frontier that is served.
 func (s *Service) Frontier() *frontier.Frontier { return s.f }
 
 // Handler answers the requests of docs/http.md.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// HTTP returns a server of Handler with bounds on what a connection may take.
+// HTTP returns a server of Handler that bounds each connection's time and headers.
 func (s *Service) HTTP() *http.Server {
 	return &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -203,7 +205,7 @@ func (s *Service) HTTP() *http.Server {
 // Closing is closed when Drain or Close begins.
 func (s *Service) Closing() <-chan struct{} { return s.closing.Done() }
 
-// begin counts a call, which ends with s.calls.Done, unless the Service is closing.
+// begin registers a call, unless the Service is closing. The call ends with s.calls.Done.
 func (s *Service) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,8 +216,8 @@ func (s *Service) begin() bool {
 	return true
 }
 
-// Drain refuses new requests, ends those that wait, and returns when the others have ended,
-// or with ctx's error.
+// Drain refuses new requests, ends those that wait, and returns when the others have ended or with ctx's
+// error.
 func (s *Service) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -231,7 +233,8 @@ func (s *Service) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends all requests, and gives back what the Service has. The frontier stays open.
+// Close ends all requests, and closes the contacts' file and a Console that New made. The frontier stays
+// open.
 func (s *Service) Close() error {
 	s.cutAll()
 	s.pages.close()

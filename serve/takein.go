@@ -1,4 +1,4 @@
-// This file takes in exports, which name crawls.
+// This file imports exports together with their names of crawls.
 
 package serve
 
@@ -14,10 +14,10 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// Import is the frontier's. It refuses exports whose names of crawls do not go with those that
-// there are, with an error that wraps console.ErrConflict, and exports with values that Options.CheckValue or
-// it cannot read. It takes the names over. URLs of a list go to DefaultCrawl unless o.Crawl is another.
-// The Check functions of o are not used.
+// Import wraps Frontier.Import. It also imports names of crawls. If they contradict the current ones, its
+// error wraps console.ErrConflict. It refuses values that Options.CheckValue, or the Service itself,
+// cannot read. URLs of a plain list go to DefaultCrawl unless o.Crawl names another. It ignores the Check
+// functions of o.
 func (s *Service) Import(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
 	home, _ := s.Crawl(DefaultCrawl)
 	if o.Crawl == 0 {
@@ -29,19 +29,19 @@ func (s *Service) Import(ctx context.Context, r io.Reader, o frontier.ImportOpti
 	ctx = context.WithoutCancel(ctx)
 	err = errors.Join(err, s.loadNames(ctx), s.keepNext())
 	_, moved := in.given.crawl[DefaultCrawl]
-	if now, _ := s.Crawl(DefaultCrawl); now != home && !moved { // it was forgotten meanwhile
+	if now, _ := s.Crawl(DefaultCrawl); now != home && !moved { // the crawl was forgotten meanwhile
 		_, late := s.f.Delete(ctx, frontier.Crawl(home))
 		err = errors.Join(err, late)
 	}
 	return x, err
 }
 
-// postImport takes in an export, or a list of URLs.
+// postImport imports an export or a list of URLs.
 func (s *Service) postImport(c *call) error {
 	return c.console("/api/import", c.r.URL.RawQuery, deadlined{c})
 }
 
-// keepNext stores the number of the next new crawl again, if an import has brought a lower one.
+// keepNext stores the number of the next new crawl again, in case an import has lowered it.
 func (s *Service) keepNext() error {
 	n := &s.names
 	n.mu.Lock()
@@ -53,16 +53,16 @@ func (s *Service) keepNext() error {
 	return s.setNumber(nextKey, n.next)
 }
 
-// takenIn checks the lines of an import: if the names of crawls do not go with those that there are, URLs of
-// two crawls would be one.
+// takenIn checks the lines of an import. If its names contradicted the current ones, two crawls would
+// share their URLs.
 type takenIn struct {
 	s     *Service
-	given names  // by the import
-	last  uint32 // the number of a URL's crawl
-	good  bool   // it is right
+	given names  // the import's names
+	last  uint32 // the crawl number checked last
+	good  bool   // it passed
 }
 
-// checkValue says what is wrong with a value.
+// checkValue returns what is wrong with a value.
 func (t *takenIn) checkValue(key string, v []byte) error {
 	name, names := strings.CutPrefix(key, crawlKey)
 	if !names && key != nextKey {
@@ -102,7 +102,7 @@ func (t *takenIn) checkValue(key string, v []byte) error {
 	return nil
 }
 
-// checkCrawl says what is wrong with the number of a URL's crawl. Names come before URLs in an export.
+// checkCrawl returns what is wrong with a URL's crawl number. An export has names before URLs.
 func (t *takenIn) checkCrawl(id uint32) error {
 	if t.good && id == t.last {
 		return nil
@@ -115,7 +115,7 @@ func (t *takenIn) checkCrawl(id uint32) error {
 	_, moved := t.given.crawl[DefaultCrawl]
 	switch {
 	case given:
-	case id == 0: // DefaultCrawl's, unless the export has another for it
+	case id == 0: // DefaultCrawl, unless the export names it otherwise
 		if has := n.crawl[DefaultCrawl]; has != 0 && !moved {
 			return conflict("crawl %q has number %d here, and 0 in the export", DefaultCrawl, has)
 		}
@@ -126,12 +126,12 @@ func (t *takenIn) checkCrawl(id uint32) error {
 	return nil
 }
 
-// conflict is an error of names.
+// conflict returns an error about names that contradict each other.
 func conflict(format string, args ...any) error {
 	return fmt.Errorf("serve: names of crawls: %w: %s: import it into a new server", console.ErrConflict, fmt.Sprintf(format, args...))
 }
 
-// hasURLs reports whether a crawl ever had URLs.
+// hasURLs reports whether a crawl has ever had URLs.
 func (s *Service) hasURLs(id uint32) bool {
 	x, _ := s.f.CrawlStats(id)
 	return x.Added > 0 || x.Waiting+x.Scheduled+x.Leased+x.Finished > 0

@@ -1,4 +1,4 @@
-// This file answers requests about URLs.
+// This file answers requests that add or look up URLs.
 
 package serve
 
@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/urllist"
 )
 
-// verdict is what became of an entry, as its client gets it.
+// verdict is the result of adding one entry, as the client reads it.
 type verdict struct {
 	id     string
 	status frontier.Verdict
@@ -37,7 +37,7 @@ type tally struct {
 	faults                                          []lineProblem
 }
 
-// maxFaults is how many faulty lines a summary names.
+// maxFaults is the most faulty lines that a summary lists.
 const maxFaults = 100
 
 func (t *tally) count(v *verdict, line int) {
@@ -61,7 +61,7 @@ func (t *tally) count(v *verdict, line int) {
 	}
 }
 
-// summary is the answer to adds whose verdicts were not asked for.
+// summary answers an add whose client asked for no verdicts.
 type summary struct {
 	Lines   int           `json:"lines"`
 	New     int           `json:"new"`
@@ -72,11 +72,11 @@ type summary struct {
 	Bad     []lineProblem `json:"bad"`
 }
 
-// adding is one request that adds.
+// adding is a request that adds URLs.
 type adding struct {
 	c        *call
 	lines    *lines
-	each     bool // a verdict for each line
+	each     bool // respond with a verdict per line
 	items    []item
 	numbers  []int
 	size     int
@@ -95,7 +95,7 @@ func (s *Service) postURLs(c *call) error {
 	defer l.close()
 	a := &adding{c: c, lines: l, each: strings.Contains(c.r.Header.Get("Accept"), "ndjson")}
 	if a.each {
-		_ = http.NewResponseController(c.w).EnableFullDuplex() // or the client sends all before it reads
+		_ = http.NewResponseController(c.w).EnableFullDuplex() // otherwise the client must send its whole body before it reads
 	}
 	err = a.run()
 	switch {
@@ -119,7 +119,7 @@ func (s *Service) postURLs(c *call) error {
 	return nil
 }
 
-// hint says what may be wrong with a body whose lines are all bad.
+// hint suggests what is wrong with a body whose lines are all bad.
 func (a *adding) hint() string {
 	if fault := a.tally.faults[0].Detail; a.lines.format == formatLines && strings.HasPrefix(fault, errSyntax.Error()) && strings.Contains(fault, "'{' should be") {
 		return "; URLs without JSON need Content-Type: text/plain"
@@ -127,7 +127,7 @@ func (a *adding) hint() string {
 	return ""
 }
 
-// run adds batch by batch. It does not read on while the frontier takes one.
+// run adds batch by batch. It reads no further while the frontier takes one.
 func (a *adding) run() error {
 	for {
 		b, err := a.lines.next()
@@ -149,7 +149,7 @@ func (a *adding) run() error {
 	}
 }
 
-// take takes in a line.
+// take parses a line and adds it to the batch.
 func (a *adding) take(b []byte) error {
 	var it item
 	if a.lines.format == formatText {
@@ -166,7 +166,7 @@ func (a *adding) take(b []byte) error {
 		}
 	}
 	if room := int64(2*len(b) + 2*parsed); a.lines.grow(room) != nil {
-		if err := a.commit(); err != nil { // what there is makes room
+		if err := a.commit(); err != nil { // to make room
 			return err
 		}
 		if err := a.lines.grow(room); err != nil {
@@ -178,7 +178,7 @@ func (a *adding) take(b []byte) error {
 	return nil
 }
 
-// commit adds what was taken in, and answers.
+// commit adds the batch and answers.
 func (a *adding) commit() error {
 	if len(a.items) == 0 {
 		return nil
@@ -211,7 +211,7 @@ func (a *adding) commit() error {
 	return a.c.flush()
 }
 
-// add adds items, and returns a verdict for each in out. An error means that none was added.
+// add adds items and appends their verdicts to out. On an error it has added none.
 func (s *Service) add(ctx context.Context, items []item, out []verdict, entries []frontier.Entry) ([]verdict, []frontier.Entry, error) {
 	defer s.Adding()()
 	if err := s.resolve(items); err != nil {
@@ -229,8 +229,8 @@ func (s *Service) add(ctx context.Context, items []item, out []verdict, entries 
 	return verdictsOf(items, verdicts, frontier.EntryErrors(err), nil, out), entries, nil
 }
 
-// verdictsOf appends the verdict of each item. The frontier's are of those without an error, and
-// faults are of those that it refused, in order; without one the reason is why.
+// verdictsOf appends a verdict per item. verdicts are the frontier's, for the items without an error;
+// faults are its refusals, in order. An item refused without a fault gets the reason why.
 func verdictsOf(items []item, verdicts []frontier.Verdict, faults []*frontier.EntryError, why error, out []verdict) []verdict {
 	at := 0
 	for i := range items {
@@ -251,7 +251,7 @@ func verdictsOf(items []item, verdicts []frontier.Verdict, faults []*frontier.En
 	return out
 }
 
-// getURL tells the state of a URL.
+// getURL returns the state of a URL.
 func (s *Service) getURL(c *call) error {
 	q := c.query
 	if q.Get("url") == "" {
