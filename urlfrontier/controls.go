@@ -1,4 +1,4 @@
-// This file sets how queues are served.
+// This file implements the calls that change how queues are served.
 
 package urlfrontier
 
@@ -13,13 +13,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The frontier refuses longer ones: blocks of 100 years, and delays of more than 30 days.
+// The frontier refuses blocks longer than 100 years and delays longer than 30 days.
 const (
 	longestBlock = 99 * 365 * 24 * time.Hour
 	longestDelay = 720 * time.Hour
 )
 
-// BlockQueueUntil implements the call.
+// BlockQueueUntil implements URLFrontier.
 func (s *Server) BlockQueueUntil(_ context.Context, p *pb.BlockQueueParams) (*pb.Empty, error) {
 	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
 		return &pb.Empty{}, nil
@@ -28,14 +28,14 @@ func (s *Server) BlockQueueUntil(_ context.Context, p *pb.BlockQueueParams) (*pb
 	if latest := now.Add(longestBlock); until.After(latest) {
 		until = latest
 	}
-	if until.Sub(now) < time.Millisecond { // it is over when the frontier sees it
+	if until.Sub(now) < time.Millisecond { // over before the frontier sees it
 		until = time.Time{}
 	}
 	err := s.svc.Frontier().UpdateRule(frontier.Host(p.GetKey()), func(r *frontier.Rule) { r.BlockedUntil = until })
 	return &pb.Empty{}, statusOf(err)
 }
 
-// SetDelay implements the call.
+// SetDelay implements URLFrontier.
 func (s *Server) SetDelay(_ context.Context, p *pb.QueueDelayParams) (*pb.Empty, error) {
 	if len(p.GetKey()) > maxKey {
 		return &pb.Empty{}, nil
@@ -49,17 +49,17 @@ func (s *Server) SetDelay(_ context.Context, p *pb.QueueDelayParams) (*pb.Empty,
 	return &pb.Empty{}, statusOf(err)
 }
 
-// SetActive implements the call.
+// SetActive implements URLFrontier.
 func (s *Server) SetActive(ctx context.Context, p *pb.Active) (*pb.Empty, error) {
 	return &pb.Empty{}, statusOf(s.settings.setActive(ctx, p.GetState()))
 }
 
-// GetActive implements the call.
+// GetActive implements URLFrontier.
 func (s *Server) GetActive(context.Context, *pb.Local) (*pb.Boolean, error) {
 	return &pb.Boolean{State: s.settings.active()}, nil
 }
 
-// SetCrawlLimit implements the call.
+// SetCrawlLimit implements URLFrontier.
 func (s *Server) SetCrawlLimit(ctx context.Context, p *pb.CrawlLimitParams) (*pb.Empty, error) {
 	var n frontier.QueueStats
 	id, ok := s.svc.Crawl(p.GetCrawlID())
@@ -85,7 +85,7 @@ var levels = map[pb.LogLevelParams_Level]slog.Level{
 	pb.LogLevelParams_WARN: slog.LevelWarn, pb.LogLevelParams_ERROR: slog.LevelError,
 }
 
-// SetLogLevel implements the call. All packages share one level.
+// SetLogLevel implements URLFrontier. All packages share one level.
 func (s *Server) SetLogLevel(_ context.Context, p *pb.LogLevelParams) (*pb.Empty, error) {
 	level, ok := levels[p.GetLevel()]
 	if !ok {

@@ -9,8 +9,7 @@
 //	...
 //	err = s.GRPC(urlfrontier.GRPCOptions{}).Serve(listener)
 //
-// Keys of queues are hosts to which politeness is owed (Entry.Host). URLs that are completed are
-// finished and kept (Options.Keep), so they are listed. Clients say when URLs come again, so the
-// frontier has no Scheduler.
-// docs/urlfrontier.md has the calls and what differs from the reference server.
+// A queue's key is the host that politeness applies to (Entry.Host). Completed URLs are finished and kept
+// (Options.Keep), so listings show them. Clients decide when a URL is fetched again, so the frontier has
+// no Scheduler. docs/urlfrontier.md lists the calls and the differences from the reference server.
 package urlfrontier

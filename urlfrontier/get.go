@@ -1,4 +1,4 @@
-// This file hands URLs out.
+// This file implements GetURLs.
 
 package urlfrontier
 
@@ -15,23 +15,23 @@ import (
 
 const (
 	defaultHold = 30 * time.Second
-	chunk       = 100  // hosts that are asked for at once
-	mostLeases  = 1000 // URLs that are asked for at once
+	chunk       = 100  // hosts per Take
+	mostLeases  = 1000 // URLs per Take
 	mostPerHost = 1000
 	leastWait   = 2 * time.Millisecond
 )
 
-// wanted is what a GetURLs may get.
+// wanted is what a GetURLs asks for.
 type wanted struct {
-	key   string // empty: any
-	crawl string // unless any; it may come, and come anew, while the call waits
+	key   string // empty: any queue
+	crawl string // unless any; its number may change while the call waits
 	any   bool
 	hold  time.Duration
 
-	perHost int // URLs at most
+	perHost int // most URLs of a host
 }
 
-// GetURLs implements the call.
+// GetURLs implements URLFrontier.
 func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.URLInfo]) error {
 	w := wanted{key: p.GetKey(), any: true, hold: time.Duration(p.GetDelayRequestable()) * time.Second}
 	if len(w.key) > maxKey {
@@ -66,7 +66,7 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 	deadline := began.Add(s.o.Wait)
 	for sent := 0; most == 0 || sent < most; {
 		if sent > 0 && time.Since(began) >= w.hold {
-			return nil // the first may come again: that was one lap
+			return nil // one lap: the first queue may come again
 		}
 		ask := chunk
 		if most > 0 {
@@ -90,8 +90,8 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 	return nil
 }
 
-// takeSome leases URLs of up to n hosts, and returns when the leases end. Without any it returns
-// when to ask again; zero if time alone changes nothing.
+// takeSome leases URLs of up to n hosts, and returns when the leases end. If it leases none it returns
+// when to ask again, or zero if time alone changes nothing.
 func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Lease, time.Time, error) {
 	if s.isClosing() || !s.settings.active() {
 		return nil, time.Time{}, nil
@@ -123,7 +123,7 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 		return nil, time.Time{}, err
 	}
 	if leases = s.withinLimits(leases); len(leases) == 0 {
-		return nil, time.Now(), nil // there may be others
+		return nil, time.Now(), nil // other hosts may have some
 	}
 	for i := range leases {
 		s.holds.hold(leases[i], until)
@@ -131,8 +131,8 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 	return leases, until, nil
 }
 
-// mayServe returns when the clock of a host lets it be contacted: zero if that is now, or if
-// something else than a clock decides.
+// mayServe returns when the host's clock next allows a contact: zero if that is now, or if the reason is
+// not a clock.
 func (s *Server) mayServe(ctx context.Context, key string) (time.Time, error) {
 	h, err := s.svc.Frontier().Host(ctx, key)
 	if errors.Is(err, frontier.ErrUnknownHost) {
@@ -145,9 +145,9 @@ func (s *Server) mayServe(ctx context.Context, key string) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// putBack returns URLs that no client got to the heads of their queues.
+// putBack returns URLs that no client received to the heads of their queues.
 func (s *Server) putBack(leases []frontier.Lease) {
-	for _, l := range slices.Backward(leases) { // the first becomes the head of its queue again
+	for _, l := range slices.Backward(leases) { // backward: the first returns to the head of its queue
 		s.holds.take(urlName{l.Entry.Crawl, l.Entry.URL}, time.Now())
 		if err := s.svc.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}); err != nil && !errors.Is(err, frontier.ErrNotLeased) {
 			s.log.Error("urlfrontier: a URL waits for the end of its lease", "error", err)
@@ -155,15 +155,15 @@ func (s *Server) putBack(leases []frontier.Lease) {
 	}
 }
 
-// send sends URLs until their leases end, and reports whether the client has all of them. When the
-// client has gone, those that were not sent wait again.
+// send sends URLs until their leases end, and reports whether the client has all of them. If the client
+// disconnects, the unsent ones wait again.
 func (s *Server) send(leases []frontier.Lease, until time.Time, stream grpc.ServerStreamingServer[pb.URLInfo]) (all bool, err error) {
 	type end struct {
 		sent int
 		err  error
 	}
 	ended := make(chan end, 1)
-	go func() { // it ends with the call, if the client reads nothing
+	go func() { // ends with the call if the client does not read
 		var e end
 		for ; e.sent < len(leases) && e.err == nil && time.Now().Before(until); e.sent++ {
 			l := &leases[e.sent]
@@ -178,7 +178,7 @@ func (s *Server) send(leases []frontier.Lease, until time.Time, stream grpc.Serv
 	select {
 	case e := <-ended:
 		if e.err != nil && time.Now().Before(until) {
-			s.putBack(leases[e.sent:]) // the client may have got the one before
+			s.putBack(leases[e.sent:]) // the client may have received the one before
 		}
 		return e.err == nil && e.sent == len(leases), e.err
 	case <-t.C:
@@ -186,7 +186,7 @@ func (s *Server) send(leases []frontier.Lease, until time.Time, stream grpc.Serv
 	}
 }
 
-// waits waits until a time of the frontier's clock, and reports whether that was before the deadline.
+// waits waits until a time of the frontier's clock. It returns false if that is after the deadline.
 func (s *Server) waits(ctx context.Context, until, deadline time.Time) bool {
 	d := until.Sub(s.svc.Frontier().Now())
 	if until.IsZero() || time.Now().Add(d).After(deadline) {
@@ -203,7 +203,7 @@ func (s *Server) waits(ctx context.Context, until, deadline time.Time) bool {
 	return false
 }
 
-// hostsOf counts the contacts that leases have.
+// hostsOf counts the contacts of leases.
 func hostsOf(leases []frontier.Lease) (n int) {
 	for i := range leases {
 		if i == 0 || !leases[i].SharesContact(leases[i-1]) {

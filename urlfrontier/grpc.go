@@ -1,4 +1,4 @@
-// This file is the gRPC server: its bounds, who may call what, health and reflection.
+// This file builds the gRPC server: limits, authorization, health and reflection.
 
 package urlfrontier
 
@@ -28,22 +28,22 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// What a client may send at once.
+// Limits on what a client sends.
 const (
-	maxMessage = 16 << 20 // bytes of a message
-	maxStreams = 256      // calls and streams of a connection; more wait
+	maxMessage = 16 << 20 // bytes per message
+	maxStreams = 256      // calls per connection; more wait
 )
 
 // GRPCOptions configure a gRPC server.
 type GRPCOptions struct {
-	// TLS is for encrypted connections. Nil: they are not.
+	// TLS encrypts connections. Nil: they are not encrypted.
 	TLS *tls.Config
-	// Reflection lets clients ask for the messages and calls.
+	// Reflection serves the descriptions of messages and calls.
 	Reflection bool
 }
 
-// GRPC returns a gRPC server with the calls and the health service. Roles are those of the Service's
-// tokens, in the metadata authorization, or of certificates.
+// GRPC returns a gRPC server with the calls and the health service. Roles come from the Service: by the
+// token in the metadata authorization, or by certificate.
 func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 	creds := insecure.NewCredentials()
 	if o.TLS != nil {
@@ -53,7 +53,7 @@ func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(encodingproto.Name)}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) { // before a message is read
+		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) { // before the message is read
 			who, err := s.allowed(ctx, info.FullMethodName)
 			return context.WithValue(ctx, whoKey{}, who), err
 		}),
@@ -67,25 +67,25 @@ func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 	return g
 }
 
-// Stop closes the Server and then the gRPC server: clients get the acknowledgements of what was
-// under way, then GOAWAY, and a time to end their streams. It ends at once, and returns an error, if
-// patience is so short that its unit must be missing.
+// Stop closes the Server and then the gRPC server: clients get the acknowledgements of calls under way,
+// then GOAWAY, and up to patience to end their streams. If patience is too short to have a unit, Stop
+// returns an error at once.
 func (s *Server) Stop(g *grpc.Server, patience time.Duration) error {
-	t := time.AfterFunc(patience, g.Stop) // it also ends a purge that Close waits for
+	t := time.AfterFunc(patience, g.Stop) // also ends a purge that Close waits for
 	defer t.Stop()
 	err := errors.Join(unit.Check("patience", patience, unit.Measured), s.Close())
 	g.GracefulStop()
 	return err
 }
 
-// roles are those that calls need.
+// roles maps calls to the roles that they need.
 var roles = map[string]serve.Role{
 	"GetURLs": serve.Crawl, "PutURLs": serve.Crawl, "PutDiscovered": serve.Crawl,
 	"ListNodes": serve.Look, "ListCrawls": serve.Look, "ListQueues": serve.Look, "GetStats": serve.Look, "GetActive": serve.Look,
 	"GetURLStatus": serve.Look, "ListURLs": serve.Look, "CountURLs": serve.Look,
 }
 
-// audited says in the log who has changed something: calls that only the role operate may make.
+// audited logs the client of each change: of calls that need the role operate.
 func (s *Server) audited(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	answer, err := handle(ctx, request)
 	service, call, _ := strings.Cut(strings.TrimPrefix(info.FullMethod, "/"), "/")
@@ -95,10 +95,10 @@ func (s *Server) audited(ctx context.Context, request any, info *grpc.UnaryServe
 	return answer, err
 }
 
-// whoKey is the key of the name of a client in the context of its call.
+// whoKey is the context key of a client's name.
 type whoKey struct{}
 
-// clientOf is what operators call who calls.
+// clientOf returns the operators' name for the client of a call.
 func clientOf(ctx context.Context) string {
 	who, _ := ctx.Value(whoKey{}).(string)
 	address := ""
@@ -108,7 +108,7 @@ func clientOf(ctx context.Context) string {
 	return serve.ClientName(who, address)
 }
 
-// allowed returns the name of a client, and an error if it may not call a method.
+// allowed returns the client's name, or an error if it may not call a method.
 func (s *Server) allowed(ctx context.Context, method string) (who string, err error) {
 	if s.svc.Open() || strings.HasPrefix(method, "/grpc.health.") {
 		return "", nil
@@ -137,7 +137,7 @@ func (s *Server) allowed(ctx context.Context, method string) (who string, err er
 	return who, nil
 }
 
-// certified are the names of a client's verified certificate.
+// certified returns the names in a client's verified certificate.
 func certified(ctx context.Context) (names []string) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -158,13 +158,13 @@ func certified(ctx context.Context) (names []string) {
 	return names
 }
 
-// healthOf is the health service: SERVING only while the Service is ready, as /readyz says.
+// healthOf is the health service: SERVING while the Service is ready, as for /readyz.
 type healthOf struct {
 	*health.Server
 	svc *serve.Service
 }
 
-// Check implements the call.
+// Check implements grpc.health.v1.Health.
 func (h healthOf) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	x, err := h.Server.Check(ctx, r)
 	if err == nil && h.svc.Ready() != nil {
@@ -173,11 +173,11 @@ func (h healthOf) Check(ctx context.Context, r *grpc_health_v1.HealthCheckReques
 	return x, err
 }
 
-// watchEvery is how often Watch looks whether the Service is ready.
+// watchEvery is the interval at which Watch checks the Service.
 const watchEvery = 5 * time.Second
 
-// Watch implements the call. What becomes of a Service that is not ready any more is told at
-// the latest after watchEvery; it does not become ready again.
+// Watch implements grpc.health.v1.Health. It reports within watchEvery that the Service is no longer
+// ready; that is final.
 func (h healthOf) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc_health_v1.Health_WatchServer) error {
 	go func() {
 		for t := time.NewTicker(watchEvery); ; {

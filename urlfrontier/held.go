@@ -1,5 +1,4 @@
-// This file remembers which URLs clients have: GetURLs hands them out without the IDs of their
-// leases.
+// This file remembers the leases of the URLs that clients have: GetURLs hands out URLs without lease IDs.
 
 package urlfrontier
 
@@ -18,35 +17,36 @@ type urlName struct {
 	url   string
 }
 
-// held is a URL that a client has.
+// held is a URL in a client's hands.
 type held struct {
 	name  urlName
 	lease frontier.Lease
 	until time.Time
-	over  bool // it is in late
-	at    int  // in its heap
+	over  bool // its lease has ended: it is in late
+	at    int  // index in its heap
 }
 
-// bytes is what one takes in memory whose lease is over, about.
+// bytes estimates the memory of a held URL whose lease has ended.
 func (h *held) bytes() int { return 1<<10 + len(h.name.url) }
 
-// holds are what clients have. A lease that is over stays for a while: the client of a slow host
-// reports late, and its host's clock is to know. It is safe for concurrent use.
+// holds is the table of URLs in clients' hands. URLs whose leases have ended stay for a while: the client
+// of a slow host reports late, and that report still sets its host's clock. It is safe for concurrent
+// use.
 type holds struct {
 	mu    sync.Mutex
 	by    map[urlName]*held // guarded by mu
-	ends  endHeap           // guarded by mu; of by
-	late  endHeap           // guarded by mu; of by, those whose leases are over
-	bytes int               // guarded by mu; of late
+	ends  endHeap           // guarded by mu; those whose leases run
+	late  endHeap           // guarded by mu; those whose leases have ended
+	bytes int               // guarded by mu; memory of late
 }
 
 const (
-	lateFor    = 10 * time.Minute // after the end of its lease, a report still moves the clock
-	lateRoom   = 64 << 20         // bytes of those that are over
-	agedAtOnce = 64               // ends that a call looks at: more than it makes
+	lateFor    = 10 * time.Minute // how long after its lease's end a report still moves the clock
+	lateRoom   = 64 << 20         // bytes of late
+	agedAtOnce = 64               // entries that one call ages: more than it adds
 )
 
-// hold notes that a client has the URL of a lease.
+// hold records that a client has the URL of a lease.
 func (x *holds) hold(l frontier.Lease, until time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -72,7 +72,7 @@ func (x *holds) releaseLocked(h *held) {
 	heap.Remove(&x.ends, h.at)
 }
 
-// ageLocked keeps less of those whose leases are over, and in the end nothing.
+// ageLocked moves URLs whose leases have ended to late, and drops the oldest of those.
 func (x *holds) ageLocked(now time.Time) {
 	for range agedAtOnce {
 		if len(x.ends) == 0 || x.ends[0].until.After(now) {
@@ -93,7 +93,7 @@ func (x *holds) ageLocked(now time.Time) {
 	}
 }
 
-// take ends that a client has a URL, or had it lately, and returns the lease of it.
+// take removes a URL from the table, and returns its lease.
 func (x *holds) take(name urlName, now time.Time) (frontier.Lease, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -106,7 +106,7 @@ func (x *holds) take(name urlName, now time.Time) (frontier.Lease, bool) {
 	return h.lease, true
 }
 
-// takeOf ends that clients have URLs of a crawl, or of a queue of it, and returns the leases.
+// takeOf removes the URLs of a crawl, or of one queue of it, and returns their leases.
 func (x *holds) takeOf(crawl uint32, key string, now time.Time) (out []frontier.Lease) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -119,17 +119,17 @@ func (x *holds) takeOf(crawl uint32, key string, now time.Time) (out []frontier.
 	return out
 }
 
-// endHeap orders what is held by its end.
+// endHeap orders held URLs by the end of their leases.
 type endHeap []*held
 
 func (e endHeap) Len() int           { return len(e) }
 func (e endHeap) Less(i, j int) bool { return e[i].until.Before(e[j].until) }
 func (e endHeap) Swap(i, j int)      { e[i], e[j] = e[j], e[i]; e[i].at, e[j].at = i, j }
 
-// Push is container/heap's.
+// Push implements heap.Interface.
 func (e *endHeap) Push(x any) { h := x.(*held); h.at = len(*e); *e = append(*e, h) }
 
-// Pop is container/heap's.
+// Pop implements heap.Interface.
 func (e *endHeap) Pop() any {
 	old := *e
 	h := old[len(old)-1]

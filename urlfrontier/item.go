@@ -1,4 +1,4 @@
-// This file is what the frontier keeps of a URL, and the classes of its refetch date.
+// This file converts URLs between the API and the frontier, and derives priorities from refetch dates.
 
 package urlfrontier
 
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
-// lateness are the classes of URLs by how late they are.
+// lateness maps how late a URL is to its priority.
 var lateness = [...]struct {
 	late  time.Duration
 	class uint8
@@ -19,8 +19,8 @@ var lateness = [...]struct {
 	{time.Hour, 8}, {10 * time.Minute, 7}, {time.Minute, 6},
 }
 
-// classOf is the priority of a known URL by its refetch date. Dates shortly after 1970 are what
-// clients give to URLs that precede others.
+// classOf derives a known URL's priority from its refetch date. Clients use dates shortly after 1970 for
+// URLs that go before others.
 func classOf(date uint64, now time.Time) uint8 {
 	switch {
 	case date < 10:
@@ -40,15 +40,15 @@ func classOf(date uint64, now time.Time) uint8 {
 	return 5
 }
 
-// latest is how far the dates reach that the frontier schedules for.
+// latest is the last date that the frontier can schedule.
 var latest = time.Date(2250, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// timeOf is a date of the API.
+// timeOf converts a date of the API.
 func timeOf(seconds uint64) time.Time {
 	return time.Unix(int64(min(seconds, uint64(latest.Unix()))), 0)
 }
 
-// metadataOf and listsOf translate metadata.
+// metadataOf and listsOf convert metadata.
 func metadataOf(m map[string]*pb.StringList) map[string][]string {
 	if len(m) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func listsOf(m map[string][]string) map[string]*pb.StringList {
 	return out
 }
 
-// envelopeOf opens the Meta of an entry. What another program put there is no metadata.
+// envelopeOf decodes an entry's Meta. A Meta that is not an Envelope counts as no metadata.
 func envelopeOf(meta []byte) serve.Envelope {
 	e, err := serve.OpenEnvelope(meta)
 	if err != nil {
@@ -80,7 +80,7 @@ func envelopeOf(meta []byte) serve.Envelope {
 	return e
 }
 
-// itemOf is a URL as listings and status have it. Its NotBefore is zero if it waits.
+// itemOf returns a URL as listings and status show it. Its NotBefore is zero if it waits.
 func itemOf(entry frontier.Entry, key, crawl string) *pb.URLItem {
 	e := envelopeOf(entry.Meta)
 	date := e.Refetch

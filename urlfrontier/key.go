@@ -1,4 +1,4 @@
-// This file finds the queue of a URL.
+// This file derives the key of a URL's queue.
 
 package urlfrontier
 
@@ -9,11 +9,11 @@ import (
 	"github.com/seed-7440039f/frontier/serve"
 )
 
-// maxKey is the number of bytes that a key may have.
+// maxKey is the most bytes in a key.
 const maxKey = 255
 
-// keyOf is the key of a URL that came without one: the host, or else what follows :// until a
-// character that ends hosts. It is empty if there is none.
+// keyOf returns the key of a URL that came without one: its host, or else the text after :// up to a
+// character that ends a host. It is empty if there is none.
 func keyOf(url string) string {
 	if host, err := frontier.HostName(url); err == nil {
 		return host
@@ -28,11 +28,11 @@ func keyOf(url string) string {
 	return rest
 }
 
-// Frontier completes the options of a frontier that is to be served, as serve.Frontier does.
-// Unless HostKey is set, keys of queues are 1 to 255 bytes of any kind, and are used as they are.
+// Frontier completes the options of a frontier to serve, as serve.Frontier does. Unless HostKey is set, a
+// queue's key is 1 to 255 bytes, used as they are.
 func Frontier(o frontier.Options) frontier.Options {
 	if o.HostKey == nil {
-		o.HostKey = frontier.HostName // an own one: keys need not be hosts
+		o.HostKey = frontier.HostName // not nil: a key need not be a host
 	}
 	return serve.Frontier(o)
 }

@@ -1,5 +1,5 @@
-// This file lists URLs: from a temporary file with all of them, or those of a queue, of one moment. Connections share
-// one with all while nothing is written, and each keeps its own for a while to read it in pages.
+// This file lists all URLs, or those of a queue, from a snapshot in a temporary file. Connections share a
+// snapshot of all URLs until something is written. Each keeps its own for a while to read it in pages.
 
 package urlfrontier
 
@@ -29,37 +29,37 @@ import (
 // listingName is the pattern of the files' names.
 const listingName = "frontier-listing-*"
 
-// mostListings is how many of one moment or another connections keep: each has 16 bytes of memory for a URL, and
-// a file.
+// mostListings is the most snapshots that connections keep. Each uses a file and 16 bytes of memory per
+// URL.
 const mostListings = 4
 
-// mostQueues is how many listings of a queue connections keep.
+// mostQueues is the most snapshots of single queues that connections keep.
 const mostQueues = 64
 
-// mostReads is how many calls at once read listings, or walk over all queues.
+// mostReads is how many calls at once may read listings or walk over all queues.
 const mostReads = 4
 
-// readWait is how long a further one waits for its turn.
+// readWait is how long a further call waits for its turn.
 const readWait = 10 * time.Second
 
-// listing are all URLs of one moment, or those of a queue.
+// listing is a snapshot of all URLs, or of a queue's.
 type listing struct {
 	only  queueName // zero: all
 	file  *os.File
-	at    []listed // in the order of queues
+	at    []listed // ordered by queue
 	of    version
 	made  time.Time
 	users int // guarded by listings.mu
 }
 
-// listed is where a URL is in the file.
+// listed locates a URL in the file.
 type listed struct {
 	crawl  uint32
-	hash   uint32 // of the queue's key
+	hash   uint32 // of its queue's key
 	offset int64
 }
 
-// hashSeed is that of listed.hash.
+// hashSeed seeds listed.hash.
 var hashSeed = maphash.MakeSeed()
 
 func hashOf(key string) uint32 { return uint32(maphash.String(hashSeed, key)) }
@@ -69,7 +69,7 @@ func (a listed) compare(b listed) int {
 	return cmp.Or(cmp.Compare(a.crawl, b.crawl), cmp.Compare(a.hash, b.hash))
 }
 
-// within are the URLs of a crawl, or those of it that may be of a queue.
+// within returns the URLs of a crawl; with a key, those whose queue has the key's hash.
 func (l *listing) within(q queueName) []listed {
 	order := listed.compare
 	if q.key == "" {
@@ -86,7 +86,7 @@ func (l *listing) within(q queueName) []listed {
 	return l.at[from : from+n]
 }
 
-// version tells whether URLs have changed.
+// version changes whenever URLs change.
 type version struct {
 	added, deleted, expired, known, finished, scheduled int64
 	done                                                [8]int64
@@ -97,7 +97,7 @@ func (s *Server) version() version {
 	return version{x.Added, x.Deleted, x.Expired, x.Known, x.Finished, x.Scheduled, x.Done}
 }
 
-// listings are those that are in use.
+// listings holds the snapshots in use.
 type listings struct {
 	age    time.Duration
 	log    *slog.Logger
@@ -105,8 +105,8 @@ type listings struct {
 
 	mu      sync.Mutex
 	current *listing                 // guarded by mu
-	kept    map[net.Addr]keptListing // guarded by mu; by connection, whose address is a pointer of its own
-	expiry  *time.Timer              // guarded by mu; nil: nothing is kept
+	kept    map[net.Addr]keptListing // guarded by mu; by connection: each address is a distinct pointer
+	expiry  *time.Timer              // guarded by mu; nil: none is kept
 	closed  bool                     // guarded by mu
 }
 
@@ -115,7 +115,7 @@ type keptListing struct {
 	used time.Time
 }
 
-// leaveLocked removes a listing that is not in use any more.
+// leaveLocked ends one use of a listing. After the last it removes the file.
 func (x *listings) leaveLocked(l *listing) {
 	if l.users--; l.users > 0 {
 		return
@@ -125,7 +125,7 @@ func (x *listings) leaveLocked(l *listing) {
 	}
 }
 
-// setLocked makes a listing the current one; nil: none.
+// setLocked makes a listing, or nil, the current one.
 func (x *listings) setLocked(l *listing) {
 	if x.current != nil {
 		x.leaveLocked(x.current)
@@ -135,7 +135,7 @@ func (x *listings) setLocked(l *listing) {
 	}
 }
 
-// keepLocked keeps a listing for a connection; nil: none.
+// keepLocked keeps a listing, or nil, for a connection.
 func (x *listings) keepLocked(who net.Addr, l *listing) {
 	old := x.kept[who].listing
 	delete(x.kept, who)
@@ -161,13 +161,13 @@ func (x *listings) keepLocked(who net.Addr, l *listing) {
 			oldest = other
 		}
 	}
-	if len(different) > most { // who reads in pages goes on with one of another moment
+	if len(different) > most { // a client between pages then continues with another snapshot
 		x.leaveLocked(x.kept[oldest].listing)
 		delete(x.kept, oldest)
 	}
 }
 
-// expire removes what was not used for a while.
+// expire drops listings that were not used for a while.
 func (x *listings) expire() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -197,8 +197,9 @@ func (x *listings) close() {
 	}
 }
 
-// listing returns the listing that a connection reads, to be given back with leave: of all, or if that must be made and
-// the queue is asked for whose URLs are found without the others, of that. From the start it is a new one if URLs have changed.
+// listing returns the snapshot that a connection reads, and leave to release it. It takes a kept or
+// current one, or makes one: of one queue if its URLs are cheap to find, otherwise of all. With start it
+// replaces one that is out of date.
 func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *listing, leave func(), err error) {
 	x := &s.listings
 	x.making.Lock()
@@ -248,7 +249,7 @@ func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *li
 	}, nil
 }
 
-// newListing reads all URLs, or those of a queue. Those of a queue are in the order in which the frontier yields them.
+// newListing makes a snapshot of all URLs, or of a queue's in the frontier's order.
 func (s *Server) newListing(ctx context.Context, of version, only queueName) (l *listing, err error) {
 	l = &listing{of: of, made: time.Now()}
 	if l.file, err = os.CreateTemp(s.o.TempDir, listingName); err != nil {

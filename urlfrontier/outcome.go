@@ -1,4 +1,4 @@
-// This file says what a known item means for the lease of its URL.
+// This file turns a known item into the outcome of its URL's lease.
 
 package urlfrontier
 
@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
-// outcomeOf is how a lease ends whose URL comes back as e. Crawlers that send their metadata along,
-// as StormCrawler can, make hosts back off.
+// outcomeOf returns the outcome for a URL that its client puts back as e. Hosts back off if the crawler
+// sends its fetch metadata along, as StormCrawler can.
 func outcomeOf(p *put, e frontier.Entry, now time.Time) frontier.Outcome {
 	o := frontier.Outcome{Next: e.NotBefore, Meta: e.Meta}
 	if !e.Finished && !o.Next.After(now) {

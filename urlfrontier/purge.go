@@ -1,6 +1,6 @@
-// This file purges URLs. The frontier cannot take a single URL out, so a purged one is a completed
-// URL with a mark in its metadata, which no call of the API shows. A set of them is in memory, and
-// read at the start if anything was ever purged.
+// This file implements PurgeURLs. The frontier cannot delete a single URL. So a purged URL is a completed
+// one with a mark in its metadata, and no call of the API shows it. All purged URLs are also in a set in
+// memory, which New reads if anything was ever purged.
 
 package urlfrontier
 
@@ -18,13 +18,13 @@ import (
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
-// purgedKey is the key of the value that is there once something was purged.
+// purgedKey is a key whose value exists once a URL was purged.
 const purgedKey = "urlfrontier/purged"
 
-// purgedMeta is the Meta of URLs that were purged.
+// purgedMeta is the Meta of a purged URL.
 var purgedMeta = (&serve.Envelope{Meta: map[string][]string{"urlfrontier.purged": {"1"}}}).Append(nil)
 
-// isPurged reports whether a URL was purged.
+// isPurged reports whether a URL is purged.
 func isPurged(e *frontier.Entry) bool { return e.Finished && bytes.Equal(e.Meta, purgedMeta) }
 
 // queueName names a queue.
@@ -33,17 +33,17 @@ type queueName struct {
 	key   string
 }
 
-// mark stands for a URL, in 16 bytes.
+// mark is a 16-byte hash of a URL.
 type mark struct{ a, b uint64 }
 
-// purged are the URLs that were purged, by queue. It is safe for concurrent use.
+// purged is the set of purged URLs, by queue. It is safe for concurrent use.
 type purged struct {
 	seedA, seedB maphash.Seed
-	running      chan struct{} // holds a value while URLs are purged
+	running      chan struct{} // holds a value while a purge runs
 
 	mu        sync.Mutex
 	by        map[queueName]map[mark]struct{} // guarded by mu
-	deletions int                             // guarded by mu; so far
+	deletions int                             // guarded by mu; calls of dropAll
 }
 
 func openPurged(ctx context.Context, f *frontier.Frontier) (*purged, error) {
@@ -79,7 +79,7 @@ func (x *purged) add(q queueName, url string) {
 	x.by[q][x.markOf(url)] = struct{}{}
 }
 
-// has reports whether a URL of a queue was purged.
+// has reports whether a URL of a queue is purged.
 func (x *purged) has(q queueName, url string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -90,7 +90,7 @@ func (x *purged) has(q queueName, url string) bool {
 	return ok
 }
 
-// drop notes that a URL is back.
+// drop removes a URL that was added again.
 func (x *purged) drop(q queueName, url string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -99,7 +99,7 @@ func (x *purged) drop(q queueName, url string) {
 	}
 }
 
-// dropAll forgets a queue, or all queues of a crawl.
+// dropAll removes a queue, or all queues of a crawl.
 func (x *purged) dropAll(crawl uint32, key string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -115,14 +115,14 @@ func (x *purged) dropAll(crawl uint32, key string) {
 	}
 }
 
-// deleted returns how often dropAll was called.
+// deleted returns the number of calls of dropAll.
 func (x *purged) deleted() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.deletions
 }
 
-// without takes those that were purged out of the numbers of a queue.
+// without subtracts purged URLs from a queue's counts.
 func (x *purged) without(q queueName, n frontier.QueueStats) frontier.QueueStats {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -130,7 +130,7 @@ func (x *purged) without(q queueName, n frontier.QueueStats) frontier.QueueStats
 	return n
 }
 
-// keys returns the keys of a crawl's queues with purged URLs.
+// keys returns the keys of a crawl's queues that have purged URLs.
 func (x *purged) keys(crawl uint32) (keys []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -142,7 +142,7 @@ func (x *purged) keys(crawl uint32) (keys []string) {
 	return keys
 }
 
-// withoutAll is without for a crawl.
+// withoutAll subtracts purged URLs from a crawl's counts.
 func (x *purged) withoutAll(crawl uint32, n frontier.QueueStats) frontier.QueueStats {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -155,10 +155,10 @@ func (x *purged) withoutAll(crawl uint32, n frontier.QueueStats) frontier.QueueS
 	return n
 }
 
-// purgeAtOnce is the number of URLs that are purged while others wait.
+// purgeAtOnce is how many URLs are purged under one lock.
 const purgeAtOnce = 500
 
-// PurgeURLs implements the call. Others put and get URLs meanwhile; another PurgeURLs waits.
+// PurgeURLs implements URLFrontier. Other calls put and get URLs meanwhile; another PurgeURLs waits.
 func (s *Server) PurgeURLs(ctx context.Context, p *pb.PurgeUrlParams) (*pb.Long, error) {
 	select {
 	case s.purged.running <- struct{}{}:
@@ -177,29 +177,29 @@ func (s *Server) PurgeURLs(ctx context.Context, p *pb.PurgeUrlParams) (*pb.Long,
 		err = frontier.ErrClosed
 	}
 	if x.n > 0 {
-		s.changing("")() // the limits of queues may leave room again
+		s.changing("")() // limits may leave room again
 	}
 	return &pb.Long{Value: x.n}, statusOf(err)
 }
 
-// purge is a PurgeURLs under way.
+// purge is a PurgeURLs that runs.
 type purge struct {
 	s      *Server
 	name   string // of the crawl
 	key    string
-	before int64 // URLs that were created then stay
+	before int64 // URLs created from then on stay
 
-	id        uint32 // of the crawl
-	deletions int    // before it was read
-	marked    bool   // the frontier knows that URLs were purged
+	id        uint32 // the crawl's number
+	deletions int    // purged.deleted when the scan began
+	marked    bool   // purgedKey is stored
 	adds      []frontier.Entry
 	n         uint64
 }
 
-// errDeleted says that URLs were deleted since the crawl was read, and may have come anew.
+// errDeleted reports a deletion since the scan began: the URLs found may have been added anew.
 var errDeleted = errors.New("urlfrontier: URLs were deleted meanwhile")
 
-// run reads the frontier, and purges what it finds.
+// run scans the frontier and purges what matches.
 func (x *purge) run(ctx context.Context) error {
 	x.adds, x.deletions = x.adds[:0], x.s.purged.deleted()
 	var ok bool
@@ -229,7 +229,7 @@ func (x *purge) run(ctx context.Context) error {
 	return x.flush()
 }
 
-// flush purges what was found.
+// flush purges the URLs found so far.
 func (x *purge) flush() error {
 	s, f := x.s, x.s.svc.Frontier()
 	if len(x.adds) == 0 {

@@ -1,5 +1,5 @@
-// This file commits what PutURLs and PutDiscovered bring: everything that waits, of all streams,
-// in one Add.
+// This file commits what PutURLs and PutDiscovered receive: one Add for everything that waits, of all
+// streams.
 
 package urlfrontier
 
@@ -12,22 +12,22 @@ import (
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
-// put is a URL that a client brings.
+// put is a URL that a client sent.
 type put struct {
 	info   *pb.URLInfo
 	known  bool
-	date   uint64 // of a known one
+	date   uint64 // refetch date of a known URL
 	status pb.AckMessage_Status
-	first  *put // of a discovered one: the same URL, which the group has before it
+	first  *put // the earlier put of the same discovered URL in the group, if any
 }
 
-// group are puts of one stream that it acknowledges together.
+// group is puts of one stream, acknowledged together.
 type group struct {
 	puts []put
 	done chan struct{}
 }
 
-// groupPuts is how many puts are committed together, about.
+// groupPuts is about how many puts are committed together.
 const groupPuts = 4096
 
 // commitAll commits groups until the server closes.
@@ -59,7 +59,7 @@ func (s *Server) commitAll() {
 	}
 }
 
-// submit has puts committed, and returns when their statuses are known.
+// submit hands puts to the committer, and returns when their statuses are set.
 func (s *Server) submit(puts []put) {
 	if len(puts) == 0 {
 		return
@@ -80,23 +80,23 @@ func (s *Server) submit(puts []put) {
 	<-g.done
 }
 
-// commit is what the committer has at hand. It belongs to the holder of Server.write.
+// commit is the committer's state. The holder of Server.write owns it.
 type commit struct {
 	s       *Server
 	now     time.Time
-	touched map[urlName]*put // URLs that what follows changes
+	touched map[urlName]*put // URLs that the puts so far change
 	adds    []frontier.Entry
-	added   []*put // for each of adds
+	added   []*put // the put of each of adds
 	dones   []done
 }
 
-// done is the end of a lease.
+// done is a lease to end.
 type done struct {
 	put     *put
 	lease   frontier.Lease
 	outcome frontier.Outcome
-	entry   frontier.Entry // what becomes of the URL, if the outcome does not say so
-	moves   bool           // to another queue
+	entry   frontier.Entry // what becomes of the URL unless the outcome says so
+	moves   bool           // it goes to another queue
 }
 
 // all commits groups.
@@ -120,7 +120,7 @@ func (c *commit) all(groups []*group) {
 	}
 }
 
-// put takes one in.
+// put takes in one put.
 func (c *commit) put(p *put) {
 	url, key := p.info.GetUrl(), p.info.GetKey()
 	if key == "" {
@@ -159,7 +159,7 @@ func (c *commit) put(p *put) {
 			env.Created = envelopeOf(lease.Entry.Meta).Created
 			e.Meta = env.Append(nil)
 			d := done{put: p, lease: lease, outcome: outcomeOf(p, e, c.now), entry: e, moves: lease.Host != key}
-			if d.moves { // the lease ends as it went, and its URL does not come again there
+			if d.moves { // the lease ends in its old queue, and its URL does not return there
 				d.outcome.Next, d.outcome.Meta = time.Time{}, nil
 			}
 			c.dones = append(c.dones, d)
@@ -174,7 +174,7 @@ func (c *commit) add(e frontier.Entry, p *put) {
 	c.adds, c.added = append(c.adds, e), append(c.added, p)
 }
 
-// flush commits everything that was taken in.
+// flush commits the puts taken in so far.
 func (c *commit) flush() {
 	c.endLeases()
 	if known := c.admit(); len(known) > 0 {
@@ -187,7 +187,7 @@ func (c *commit) flush() {
 	clear(c.touched)
 }
 
-// admit adds the entries, and returns the places of those that were known and are to change.
+// admit adds the entries, and returns the indexes of known URLs that must change.
 func (c *commit) admit() (known []int) {
 	if len(c.adds) == 0 {
 		return nil
@@ -226,11 +226,10 @@ func (c *commit) admit() (known []int) {
 	return known
 }
 
-// fewURLs is how many URLs may be scheduled or completed for the search of one among them.
+// fewURLs is the most scheduled and completed URLs for which bringBack looks one up.
 const fewURLs = 1000
 
-// bringBack changes URLs that are known. Those that no client has keep the date of their creation
-// if it can be found without reading much.
+// bringBack changes known URLs. One that no client has keeps its creation date if the look-up is cheap.
 func (c *commit) bringBack(known []int) {
 	f := c.s.svc.Frontier()
 	stats := f.Stats()
@@ -251,7 +250,7 @@ func (c *commit) bringBack(known []int) {
 	c.admit()
 }
 
-// endLeases ends leases, all at once.
+// endLeases ends all leases in one call.
 func (c *commit) endLeases() {
 	if len(c.dones) == 0 {
 		return
@@ -277,8 +276,8 @@ func (c *commit) endLeases() {
 	}
 }
 
-// finishSpent finishes URLs whose last fetch in their queue failed: the retry policy would let them
-// come again.
+// finishSpent finishes URLs whose last fetch in their queue failed. Otherwise the retry policy would let
+// them come again.
 func (c *commit) finishSpent() {
 	var over []frontier.Entry
 	var of []*done
@@ -303,13 +302,13 @@ func (c *commit) finishSpent() {
 	}
 }
 
-// fail says that the end of a lease was not stored.
+// fail reports that the end of a lease was not stored.
 func (c *commit) fail(d *done, err error) {
 	d.put.status = pb.AckMessage_FAIL
 	c.s.log.Error("urlfrontier: the end of a lease was not stored", "error", err)
 }
 
-// spent reports whether a URL failed that is not to come again in its queue.
+// spent reports whether the URL failed and must not come again in its queue.
 func (d *done) spent() bool {
 	return (d.entry.Finished || d.moves) && d.outcome.Result == frontier.Failed
 }

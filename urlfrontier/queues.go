@@ -1,4 +1,4 @@
-// This file answers questions about crawls and queues, and deletes them.
+// This file implements the calls that count, list and delete crawls and queues.
 
 package urlfrontier
 
@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// pageSize is the size of a page that names none.
+// pageSize is the default size of a page.
 const pageSize = 100
 
-// statusOf is the status of an error.
+// statusOf converts an error to a gRPC status.
 func statusOf(err error) error {
 	switch {
 	case err == nil:
@@ -33,12 +33,12 @@ func statusOf(err error) error {
 	return status.Error(codes.Internal, err.Error())
 }
 
-// ListNodes implements the call.
+// ListNodes implements URLFrontier.
 func (s *Server) ListNodes(context.Context, *pb.Empty) (*pb.StringList, error) {
 	return &pb.StringList{Values: slices.Sorted(slices.Values(s.o.Advertised))}, nil
 }
 
-// active is how many URLs of a queue are not completed.
+// active counts a queue's URLs that are not completed.
 func active(n frontier.QueueStats) int64 { return n.Waiting + n.Scheduled + n.Leased }
 
 func total(n frontier.QueueStats) int64 { return active(n) + n.Finished }
@@ -49,13 +49,13 @@ func (s *Server) queueStats(crawl uint32, key string) (frontier.QueueStats, erro
 	return s.purged.without(queueName{crawl, key}, n), err
 }
 
-// open returns the error of a frontier that is closed.
+// open returns an error if the frontier is closed.
 func (s *Server) open() error {
 	_, err := s.queueStats(0, "")
 	return err
 }
 
-// queues yields the queues of a crawl behind a key, in domain order.
+// queues yields the queues of a crawl after a key, in domain order.
 func (s *Server) queues(crawl uint32, after string) iter.Seq2[string, frontier.QueueStats] {
 	return func(yield func(string, frontier.QueueStats) bool) {
 		for key, n := range s.svc.Frontier().Queues(crawl, after) {
@@ -67,7 +67,7 @@ func (s *Server) queues(crawl uint32, after string) iter.Seq2[string, frontier.Q
 	}
 }
 
-// sum counts the URLs of a crawl, or of the queue with a key.
+// sum counts the URLs of a crawl, or of one queue.
 func (s *Server) sum(crawl uint32, key string) (frontier.QueueStats, error) {
 	if key != "" {
 		return s.queueStats(crawl, key)
@@ -76,7 +76,7 @@ func (s *Server) sum(crawl uint32, key string) (frontier.QueueStats, error) {
 	return s.purged.withoutAll(crawl, frontier.QueueStats{Waiting: c.Waiting, Scheduled: c.Scheduled, Leased: c.Leased, Finished: c.Finished}), s.open()
 }
 
-// ListCrawls implements the call.
+// ListCrawls implements URLFrontier.
 func (s *Server) ListCrawls(context.Context, *pb.Local) (*pb.StringList, error) {
 	var names []string
 	for _, id := range s.svc.Frontier().Crawls() {
@@ -92,7 +92,7 @@ func (s *Server) ListCrawls(context.Context, *pb.Local) (*pb.StringList, error) 
 	return &pb.StringList{Values: names}, nil
 }
 
-// ListQueues implements the call.
+// ListQueues implements URLFrontier.
 func (s *Server) ListQueues(ctx context.Context, p *pb.Pagination) (*pb.QueueList, error) {
 	size := int(p.GetSize())
 	if size == 0 {
@@ -130,27 +130,27 @@ func (s *Server) ListQueues(ctx context.Context, p *pb.Pagination) (*pb.QueueLis
 	return out, statusOf(s.open())
 }
 
-// page is where a page of queues ended.
+// page is the end of a page of queues.
 type page struct {
 	crawl    uint32
-	inactive bool // inactive queues count
-	start    int  // queues before it
+	inactive bool // inactive queues are included
+	start    int  // the number of queues before it
 	after    string
 	ended    time.Time
 }
 
-// pages are where the latest pages of queues ended: the next one begins there, without a look at those
-// before. The zero value has none.
+// pages remembers where recent pages of queues ended, so that the next page need not walk over the queues
+// before. The zero value is empty.
 type pages struct {
 	mu   sync.Mutex
 	kept []page // the latest first
 }
 
-// mostPages is how many pages are kept.
+// mostPages is the most pages remembered.
 const mostPages = 256
 
-// before returns the last page that ended at the start of p or before it, and since a time; without one, p
-// with the first queue.
+// before returns the last page since a time that ended at or before the start of p. If there is none, it
+// returns p at the first queue.
 func (x *pages) before(p page, since time.Time) page {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -163,7 +163,7 @@ func (x *pages) before(p page, since time.Time) page {
 	return best
 }
 
-// keep keeps a page, instead of an earlier one that ended there.
+// keep remembers a page, and replaces an earlier one with the same end.
 func (x *pages) keep(p page) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -174,7 +174,7 @@ func (x *pages) keep(p page) {
 	x.kept = x.kept[:min(len(x.kept), mostPages)]
 }
 
-// GetStats implements the call.
+// GetStats implements URLFrontier.
 func (s *Server) GetStats(_ context.Context, p *pb.QueueWithinCrawlParams) (*pb.Stats, error) {
 	var sum frontier.QueueStats
 	var queues, live uint64
@@ -211,7 +211,7 @@ func (s *Server) GetStats(_ context.Context, p *pb.QueueWithinCrawlParams) (*pb.
 	}, statusOf(s.open())
 }
 
-// DeleteQueue implements the call.
+// DeleteQueue implements URLFrontier.
 func (s *Server) DeleteQueue(ctx context.Context, p *pb.QueueWithinCrawlParams) (*pb.Long, error) {
 	id, ok := s.svc.Crawl(p.GetCrawlID())
 	if !ok || p.GetKey() == "" || len(p.GetKey()) > maxKey {
@@ -230,7 +230,7 @@ func (s *Server) DeleteQueue(ctx context.Context, p *pb.QueueWithinCrawlParams) 
 	return &pb.Long{Value: uint64(total(n))}, statusOf(err)
 }
 
-// DeleteCrawl implements the call.
+// DeleteCrawl implements URLFrontier.
 func (s *Server) DeleteCrawl(ctx context.Context, p *pb.DeleteCrawlMessage) (*pb.Long, error) {
 	id, ok := s.svc.Crawl(p.GetValue())
 	if !ok {
@@ -251,8 +251,8 @@ func (s *Server) DeleteCrawl(ctx context.Context, p *pb.DeleteCrawlMessage) (*pb
 	return &pb.Long{Value: uint64(total(sum) + late)}, statusOf(err)
 }
 
-// changing keeps others from changing or handing out URLs until the function that it returns is
-// called. URLs of a key go meanwhile, or of any if it is empty: limits may leave room again.
+// changing locks out other changes and hand-outs until the caller calls done. done then checks the limit
+// of key, or all limits if it is empty: deleted URLs may have left room.
 func (s *Server) changing(key string) (done func()) {
 	s.write.Lock()
 	s.hand.Lock()
@@ -269,7 +269,7 @@ func (s *Server) changing(key string) (done func()) {
 	}
 }
 
-// endAll ends leases of URLs that are about to be deleted. For the hosts' clocks the contacts end now.
+// endAll ends leases of URLs that are about to be deleted. The pauses of their hosts start now.
 func (s *Server) endAll(leases []frontier.Lease) {
 	for _, l := range leases {
 		if err := s.svc.Done(l, frontier.Outcome{Result: frontier.Requeue}); err != nil && !errors.Is(err, frontier.ErrNotLeased) {

@@ -1,4 +1,4 @@
-// This file is the server: what it is made of, and how it begins and ends.
+// This file defines Server: its options, its parts, and how it starts and stops.
 
 package urlfrontier
 
@@ -24,25 +24,25 @@ import (
 
 // Options configure a Server.
 type Options struct {
-	// Wait is how long GetURLs waits for the clock of a host if nothing is due. Zero means 2 s;
-	// negative: it does not wait.
+	// Wait is how long GetURLs waits for a host's clock if no URL is due. Zero means 2 s; a negative
+	// value means no wait.
 	Wait time.Duration
-	// MinDelay is the least delay that SetDelay sets.
+	// MinDelay is the shortest delay that SetDelay sets.
 	MinDelay time.Duration
-	// Advertised are the addresses that ListNodes returns. Nil: none.
+	// Advertised is what ListNodes returns.
 	Advertised []string
-	// ListingAge is how long a listing is kept for a connection that reads it in pages, after a
-	// page, about. Zero means a minute.
+	// ListingAge is about how long a connection's listing is kept after it reads a page. Zero means a
+	// minute.
 	ListingAge time.Duration
-	// TempDir is the folder of listings, of this Server alone: what one before has left there, because it was
-	// killed, is removed. Empty means os.TempDir(), where nothing is removed.
+	// TempDir is a folder for listings, used by this Server alone: New removes listings that a killed
+	// Server left there. Empty means os.TempDir(), where it removes nothing.
 	TempDir string
-	// MaxUnfinished bounds the bytes of incomplete messages of all connections of GRPC. Beyond it,
-	// the server closes the connections with the most. Zero means 256 MiB.
+	// MaxUnfinished bounds the bytes of incomplete messages of all connections of GRPC. Beyond it the
+	// server closes the connections with the most. Zero means 256 MiB.
 	MaxUnfinished int64
-	// Logger gets what an operator should see. Nil: none does.
+	// Logger logs what an operator should see. Nil: none.
 	Logger *slog.Logger
-	// Level is what SetLogLevel sets. Nil: it sets nothing.
+	// Level is the level that SetLogLevel sets. Nil: it sets none.
 	Level *slog.LevelVar
 }
 
@@ -59,32 +59,32 @@ type Server struct {
 	settings *settings
 	listings listings
 	pages    pages         // of queues
-	reads    chan struct{} // slots for calls that read much
+	reads    chan struct{} // slots for calls that scan
 
-	unreadFor, unreadWait, readWait time.Duration // constants, but in tests
+	unreadFor, unreadWait, readWait time.Duration // constants, except in tests
 	mostUnread                      int
 
 	unfinished *unfinished
-	stored     *room        // of messages until they are stored
-	clamped    sync.Once    // a warning
-	acks       atomic.Int64 // bytes of acknowledgements that wait for their clients
+	stored     *room        // messages that are not stored yet
+	clamped    sync.Once    // warns about long leases
+	acks       atomic.Int64 // bytes of acknowledgements that clients have not read
 	health     *health.Server
 
 	write sync.Mutex   // held while URLs are added, changed or deleted
 	spent []string     // guarded by write: keys that may have reached their limits
-	hand  sync.RWMutex // held by what hands out, and, for writing, by what deletes or moves
+	hand  sync.RWMutex // read-held by hand-outs; write-held by deletions and moves
 
 	groups    chan *group
-	committed chan struct{} // closed when the committer has ended
+	committed chan struct{} // closed when the committer ends
 	sending   sync.RWMutex  // guards closed together with groups
 	closed    bool
 	closing   chan struct{}   // closed when Close begins
-	life      context.Context // ends after the committer
+	life      context.Context // ends after the committer does
 	end       context.CancelFunc
 }
 
-// New returns a Server over a Service, which is to be closed after it. If PurgeURLs was ever called,
-// it reads all URLs of the frontier once.
+// New returns a Server over a Service. Close the Server before the Service. If PurgeURLs was ever called,
+// New scans all URLs of the frontier once.
 func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	waits := o
 	waits.Wait = max(0, o.Wait)
@@ -126,7 +126,7 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	}
 	s.health.SetServingStatus(pb.URLFrontier_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 	s.life, s.end = context.WithCancel(context.Background())
-	for _, key := range kept.limited() { // it may have been used up, and not noticed
+	for _, key := range kept.limited() { // the limit may have been reached unnoticed
 		if _, err := s.withhold(key); err != nil {
 			s.end()
 			return nil, fmt.Errorf("urlfrontier: limits of queues: %w", err)
@@ -136,11 +136,11 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Register makes a gRPC server answer the calls.
+// Register registers the calls with a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { pb.RegisterURLFrontierServer(r, s) }
 
-// Close fails what comes from now on, commits what came before, and ends calls that wait. Stop the
-// gRPC server afterwards: clients then have their acknowledgements. The Service stays open.
+// Close refuses new puts, commits earlier ones, and ends calls that wait. Stop the gRPC server
+// afterwards: clients then have their acknowledgements. The Service stays open.
 func (s *Server) Close() error {
 	s.sending.Lock()
 	if s.closed {

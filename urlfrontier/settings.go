@@ -1,5 +1,5 @@
-// This file keeps what the frontier has no rule for as values beside it: whether GetURLs is on, and
-// limits of queues.
+// This file stores settings that the frontier has no rule for as its values: whether GetURLs is active,
+// and limits of queues.
 
 package urlfrontier
 
@@ -19,21 +19,21 @@ import (
 // Keys of values.
 const (
 	inactiveKey = "urlfrontier/inactive"
-	limitKey    = "urlfrontier/limit/" // and the key of the queue
+	limitKey    = "urlfrontier/limit/" // prefix of a queue's key
 )
 
-// settings are durable.
+// settings are the stored settings.
 type settings struct {
 	f *frontier.Frontier
 
-	holding sync.Mutex // held while a host is held or released; taken before mu
+	holding sync.Mutex // held while a host is paused or released; taken before mu
 
 	mu       sync.Mutex
 	inactive bool             // guarded by mu; GetURLs returns nothing
-	limits   map[string]int64 // guarded by mu; by key: how many URLs may be completed
+	limits   map[string]int64 // guarded by mu; most completed URLs, by key
 }
 
-// openLimit reads the limit of a key: how many of its URLs may be completed.
+// openLimit parses a limit: the most completed URLs of a key.
 func openLimit(b []byte) (most int64, err error) {
 	most, err = strconv.ParseInt(string(b), 10, 64)
 	if err == nil && most <= 0 {
@@ -42,7 +42,7 @@ func openLimit(b []byte) (most int64, err error) {
 	return most, err
 }
 
-// CheckValue is for serve.Options.CheckValue: it says what is wrong with a value of this package's.
+// CheckValue returns what is wrong with a value of this package, for serve.Options.CheckValue.
 func CheckValue(key string, value []byte) error {
 	of, ok := strings.CutPrefix(key, limitKey)
 	if !ok {
@@ -93,7 +93,7 @@ func (s *settings) setActive(ctx context.Context, on bool) error {
 	return nil
 }
 
-// setLimit sets the limit of a key; 0: none.
+// setLimit sets the limit of a key; 0 removes it.
 func (s *settings) setLimit(ctx context.Context, key string, most int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,21 +118,21 @@ func (s *settings) active() bool {
 	return !s.inactive
 }
 
-// limit is that of a key; 0: none.
+// limit returns the limit of a key; 0: none.
 func (s *settings) limit(key string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limits[key]
 }
 
-// limited are the keys with limits.
+// limited returns the keys with limits.
 func (s *settings) limited() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.limits))
 }
 
-// isSpent reports whether as many URLs of a key are completed, in all crawls, as a limit allows.
+// isSpent reports whether the completed URLs of a key, in all crawls, have reached most.
 func (s *Server) isSpent(key string, most int64) (bool, error) {
 	if most == 0 {
 		return false, nil
@@ -150,8 +150,8 @@ func (s *Server) isSpent(key string, most int64) (bool, error) {
 	return false, nil
 }
 
-// setLimit sets the limit of a queue, and holds or releases the host. A host that is held has a limit in
-// the store, or a crash might leave it held for ever.
+// setLimit sets the limit of a queue, and holds or releases its host. The limit of a held host is always
+// in the store: otherwise a crash could leave the host held for ever.
 func (s *Server) setLimit(ctx context.Context, key string, most int64) error {
 	s.settings.holding.Lock()
 	defer s.settings.holding.Unlock()
@@ -168,8 +168,8 @@ func (s *Server) setLimit(ctx context.Context, key string, most int64) error {
 	return err
 }
 
-// withhold reports whether a queue has reached its limit. If so, it holds the host. When there is room
-// again, it releases the host.
+// withhold holds the host of a queue that has reached its limit, and reports whether it has. When there
+// is room again it releases the host.
 func (s *Server) withhold(key string) (spent bool, err error) {
 	s.settings.holding.Lock()
 	defer s.settings.holding.Unlock()
@@ -183,7 +183,7 @@ func (s *Server) withhold(key string) (spent bool, err error) {
 	return spent, err
 }
 
-// hold holds or releases a host. Pauses are the operator's, and stay as they are.
+// hold holds or releases a host. It does not touch pauses, which belong to operators.
 func (s *Server) hold(key string, on bool) error {
 	f, host := s.svc.Frontier(), frontier.Host(key)
 	if rule, _ := f.Rule(host); rule.Held == on {
@@ -192,7 +192,7 @@ func (s *Server) hold(key string, on bool) error {
 	return f.UpdateRule(host, func(r *frontier.Rule) { r.Held = on })
 }
 
-// tryWithhold is withhold for callers that go on without it.
+// tryWithhold is withhold for callers that ignore errors.
 func (s *Server) tryWithhold(key string) bool {
 	spent, err := s.withhold(key)
 	if err != nil {
@@ -201,14 +201,14 @@ func (s *Server) tryWithhold(key string) bool {
 	return spent
 }
 
-// noteSpent notes a key with a limit of which a URL was completed.
+// noteSpent notes a key with a limit after one of its URLs was completed.
 func (s *Server) noteSpent(key string, finished bool) {
 	if finished && s.settings.limit(key) > 0 {
 		s.spent = append(s.spent, key)
 	}
 }
 
-// withholdSpent withholds the queues that were noted and have reached their limits.
+// withholdSpent withholds the noted queues that have reached their limits.
 func (s *Server) withholdSpent() {
 	slices.Sort(s.spent)
 	for _, key := range slices.Compact(s.spent) {
@@ -217,13 +217,13 @@ func (s *Server) withholdSpent() {
 	s.spent = s.spent[:0]
 }
 
-// withinLimits returns leases without those of hosts whose limits were used up by another API. Their URLs
-// wait again, and the hosts are held.
+// withinLimits drops leases of hosts whose limits another API has used up. Their URLs wait again, and the
+// hosts are held.
 func (s *Server) withinLimits(leases []frontier.Lease) (within []frontier.Lease) {
 	var over []frontier.Lease
 	key, spent := "", false
 	for _, l := range leases {
-		if l.Host != key { // those of a host follow each other
+		if l.Host != key { // leases of one host are adjacent
 			key = l.Host
 			spent = s.settings.limit(key) > 0 && s.tryWithhold(key)
 		}

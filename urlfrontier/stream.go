@@ -1,6 +1,6 @@
-// This file moves the messages of PutURLs and PutDiscovered: a stream is read while what came
-// before is committed, up to a number of messages, and while its acknowledgements wait for the
-// client, up to a number of bytes. So a client may send all it has before it reads.
+// This file runs the streams of PutURLs and PutDiscovered. A stream is read while earlier messages are
+// being committed, up to a number of messages, and while acknowledgements wait for the client, up to a
+// number of bytes. So a client may send everything before it reads.
 
 package urlfrontier
 
@@ -23,51 +23,51 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// How many messages of a stream are read without being stored, and about how many bytes.
+// How many messages of a stream, and about how many bytes, are read ahead of storing.
 const (
 	unstoredURLs    = 1024
 	unstoredBatches = 16
 	unstoredBytes   = 4 << 20
 )
 
-// mostUnread is how many bytes of acknowledgements a stream has in memory that its client has not read, about.
-// The stream then waits, and if none is read for unreadWait, what comes is not stored any more.
+// mostUnread is about how many bytes of acknowledgements a stream holds for its client. Beyond it the
+// stream waits. If the client reads none for unreadWait, later messages are not stored.
 const (
 	mostUnread = 16 << 20
 	unreadWait = 10 * time.Second
 )
 
-// What all streams together have in memory.
+// Memory of all streams together.
 const (
-	mostStored = 64 << 20 // bytes of messages until they are stored; further ones wait
-	mostAcks   = 64 << 20 // bytes of acknowledgements; beyond it a stream that has some waits as with mostUnread
+	mostStored = 64 << 20 // bytes of messages not stored yet; more wait
+	mostAcks   = 64 << 20 // bytes of acknowledgements; beyond it a stream with any waits as with mostUnread
 )
 
-// pump is one stream. What it read is stored whether or not the client reads acknowledgements.
+// pump is one stream. It stores what it has read, even if the client does not read acknowledgements.
 type pump[Req, Ack any] struct {
 	stream grpc.BidiStreamingServer[Req, Ack]
 	s      *Server
 	most   int
-	weight int // bytes of memory for a byte of an acknowledgement
+	weight int // bytes of memory per byte of an acknowledgement
 	handle func([]*Req) []*Ack
 
 	mu       sync.Mutex
 	cond     sync.Cond
-	pending  []*Req // guarded by mu; read, and not handled yet
+	pending  []*Req // guarded by mu; read, not yet handled
 	size     int    // guarded by mu; bytes of pending
-	acks     []*Ack // guarded by mu; not sent yet
+	acks     []*Ack // guarded by mu; not yet sent
 	unstored int    // guarded by mu; messages
-	bytes    int    // guarded by mu; of messages until they are stored
-	unread   int    // guarded by mu; bytes of acks, and of those that are being sent
-	ended    bool   // guarded by mu; nothing more is read
-	handled  bool   // guarded by mu; there will be no more acks
-	err      error  // guarded by mu; of sending
+	bytes    int    // guarded by mu; of messages not yet stored
+	unread   int    // guarded by mu; bytes of acks and of those being sent
+	ended    bool   // guarded by mu; the client has sent everything
+	handled  bool   // guarded by mu; no more acks follow
+	err      error  // guarded by mu; from sending
 
-	moved   atomic.Int64 // when the client last took an acknowledgement, in nanoseconds
-	refused int          // messages that were not stored
+	moved   atomic.Int64 // when the client last read an acknowledgement, in nanoseconds
+	refused int          // messages not stored
 }
 
-// run reads until the client has sent everything, and returns after the last acknowledgement.
+// run reads until the client has sent everything. It returns after the last acknowledgement.
 func (p *pump[Req, Ack]) run() error {
 	p.cond.L = &p.mu
 	var others sync.WaitGroup
@@ -90,12 +90,12 @@ func (p *pump[Req, Ack]) run() error {
 	return err
 }
 
-// stuckLocked reports whether so many acknowledgements wait for the client that nothing more is to be stored.
+// stuckLocked reports whether too many acknowledgements wait for the client.
 func (p *pump[Req, Ack]) stuckLocked() bool {
 	return p.unread >= p.s.mostUnread || p.unread > 0 && p.s.acks.Load() >= mostAcks
 }
 
-// awaitRoomLocked waits until another message may be read, and reports false if the client reads nothing.
+// awaitRoomLocked waits until another message may be read. It returns false if the client does not read.
 func (p *pump[Req, Ack]) awaitRoomLocked() bool {
 	began := time.Now()
 	for p.err == nil && (p.unstored >= p.most || p.bytes >= unstoredBytes || p.stuckLocked()) {
@@ -128,11 +128,11 @@ func (p *pump[Req, Ack]) read() error {
 			}
 			return err
 		}
-		if n == 0 { // the server is not of Server.GRPC
+		if n == 0 { // the server was not made by Server.GRPC
 			x.take(proto.Size(x))
 		}
 		p.mu.Lock()
-		if p.refused > 0 || !p.awaitRoomLocked() { // the client learns it when it has sent everything
+		if p.refused > 0 || !p.awaitRoomLocked() { // the client learns it at the end of its stream
 			p.refused++
 			p.mu.Unlock()
 			p.s.stored.give(n)
@@ -151,7 +151,7 @@ func (p *pump[Req, Ack]) read() error {
 	}
 }
 
-// answer handles what was read.
+// answer handles the messages read.
 func (p *pump[Req, Ack]) answer() {
 	var batch []*Req
 	for {
@@ -213,10 +213,10 @@ func (p *pump[Req, Ack]) acknowledge() {
 	}
 }
 
-// ackedAtOnce is how many acknowledgements are sent before others are told that there is room.
+// ackedAtOnce is how many acknowledgements are sent before their room is released.
 const ackedAtOnce = 256
 
-// sizeOf is what acknowledgements take in memory, about.
+// sizeOf estimates the memory of acknowledgements.
 func (p *pump[Req, Ack]) sizeOf(acks []*Ack) (n int) {
 	for _, m := range acks {
 		n += 128 + p.weight*proto.Size(any(m).(proto.Message))
@@ -224,7 +224,7 @@ func (p *pump[Req, Ack]) sizeOf(acks []*Ack) (n int) {
 	return n
 }
 
-// room is a number of bytes that many share.
+// room is a number of bytes shared by many streams.
 type room struct {
 	most int
 
@@ -239,7 +239,7 @@ func newRoom(most int) *room {
 	return r
 }
 
-// take waits until there is room, and takes some: more than there is, if it must.
+// take waits until there is any room, and then takes n bytes, even beyond the limit.
 func (r *room) take(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,16 +256,16 @@ func (r *room) give(n int) {
 	r.cond.Broadcast()
 }
 
-// sized is a message that calls take with its size before it is decoded.
+// sized is a message whose take is called with its size before it is decoded.
 type sized struct {
 	proto.Message
 	take func(bytes int)
 }
 
-// codec decodes them.
+// codec decodes sized messages.
 type codec struct{ encoding.CodecV2 }
 
-// Unmarshal is encoding.CodecV2's.
+// Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if m, ok := v.(*sized); ok {
 		m.take(data.Len())
@@ -273,8 +273,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(data, v)
 }
 
-// acknowledged is an ID as an acknowledgement has it: with the length of a URL at most, because
-// the client may leave it in memory.
+// acknowledged shortens an ID to the length of a URL: acknowledgements stay in memory while the client
+// does not read.
 func acknowledged(id string) string {
 	if len(id) <= frontier.MaxURL {
 		return id
@@ -282,7 +282,7 @@ func acknowledged(id string) string {
 	return strings.Clone(strings.ToValidUTF8(id[:frontier.MaxURL], ""))
 }
 
-// PutURLs implements the call.
+// PutURLs implements URLFrontier.
 func (s *Server) PutURLs(stream grpc.BidiStreamingServer[pb.URLItem, pb.AckMessage]) error {
 	p := pump[pb.URLItem, pb.AckMessage]{stream: stream, s: s, most: unstoredURLs, weight: 1, handle: func(items []*pb.URLItem) []*pb.AckMessage {
 		puts := make([]put, 0, len(items))
@@ -305,7 +305,7 @@ func (s *Server) PutURLs(stream grpc.BidiStreamingServer[pb.URLItem, pb.AckMessa
 	return p.run()
 }
 
-// PutDiscovered implements the call.
+// PutDiscovered implements URLFrontier.
 func (s *Server) PutDiscovered(stream grpc.BidiStreamingServer[pb.DiscoveredBatch, pb.BatchAck]) error {
 	p := pump[pb.DiscoveredBatch, pb.BatchAck]{stream: stream, s: s, most: unstoredBatches, weight: 4, handle: func(batches []*pb.DiscoveredBatch) []*pb.BatchAck {
 		puts := make([]put, 0, len(batches))

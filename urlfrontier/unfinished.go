@@ -1,5 +1,4 @@
-// This file bounds what clients send and do not finish: parts of messages, which gRPC keeps in memory
-// until the rest has come.
+// This file bounds incomplete messages: gRPC keeps their parts in memory until the rest arrives.
 
 package urlfrontier
 
@@ -17,55 +16,55 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// unfinished knows what the connections of a server have sent. It counts the data that they read,
-// and as a stats.Handler it sees each message that is whole.
+// unfinished tracks incomplete messages per connection: it counts the bytes that a connection reads, and
+// as a stats.Handler subtracts each complete message.
 type unfinished struct {
 	most int64
-	open atomic.Int64 // bytes, of all connections
+	open atomic.Int64 // bytes of all connections
 
 	mu    sync.Mutex
 	conns map[*sender]struct{} // guarded by mu
 }
 
-// sender is a connection, decrypted.
+// sender is a connection after decryption.
 type sender struct {
 	net.Conn
 	raw   net.Conn
 	of    *unfinished
 	addr  address
-	open  atomic.Int64 // bytes of data that were read, less those of whole messages
+	open  atomic.Int64 // bytes of data read, less those of complete messages
 	calls atomic.Int64
 
-	// Where the reader is in the frames of HTTP/2:
+	// Position in the HTTP/2 frames:
 	head [9]byte
-	have int  // of head
-	left int  // bytes until the next head
-	data bool // they are data
+	have int  // bytes of head
+	left int  // bytes until the next frame
+	data bool // the frame is a DATA frame
 }
 
-// address is the address of one connection: those over a Unix socket have equal ones.
+// address identifies one connection: connections over a Unix socket have equal addresses.
 type address struct {
 	net.Addr
 	of *sender
 }
 
 const (
-	preface    = 24 // bytes before the first frame
-	leastFrame = 64 // bytes that a frame of data takes in memory, at least
+	preface    = 24 // bytes of the client preface (RFC 9113)
+	leastFrame = 64 // least memory of a DATA frame
 )
 
-// options make a server use u, over connections of a kind.
+// options make a server use u, with credentials c.
 func (u *unfinished) options(c credentials.TransportCredentials) []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.Creds(counted{c, u}), grpc.StatsHandler(u)}
 }
 
-// counted are credentials whose connections are counted.
+// counted wraps credentials to count bytes of their connections.
 type counted struct {
 	credentials.TransportCredentials
 	of *unfinished
 }
 
-// ServerHandshake is credentials.TransportCredentials'.
+// ServerHandshake implements credentials.TransportCredentials.
 func (c counted) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
@@ -79,10 +78,10 @@ func (c counted) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	return s, info, nil
 }
 
-// RemoteAddr is net.Conn's.
+// RemoteAddr implements net.Conn.
 func (s *sender) RemoteAddr() net.Addr { return &s.addr }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (s *sender) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
 	if s.add(s.dataIn(b[:n])); s.of.open.Load() > s.of.most {
@@ -91,7 +90,7 @@ func (s *sender) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// dataIn follows the frames, and returns how many bytes are data.
+// dataIn parses the frames in b, and returns how many bytes are DATA.
 func (s *sender) dataIn(b []byte) (n int64) {
 	for len(b) > 0 {
 		if s.left > 0 {
@@ -114,7 +113,7 @@ func (s *sender) dataIn(b []byte) (n int64) {
 	return n
 }
 
-// add counts bytes. There are never less than none.
+// add adds n to the bytes, which never fall below 0.
 func (s *sender) add(n int64) {
 	for {
 		old := s.open.Load()
@@ -125,7 +124,7 @@ func (s *sender) add(n int64) {
 	}
 }
 
-// Close is net.Conn's.
+// Close implements net.Conn.
 func (s *sender) Close() error {
 	s.of.mu.Lock()
 	s.leaveLocked()
@@ -138,7 +137,7 @@ func (s *sender) leaveLocked() {
 	s.of.open.Add(-s.open.Swap(0))
 }
 
-// relieve closes the connections that have most open, until half of what may be is left.
+// relieve closes the connections with the most bytes until half of the limit is free.
 func (u *unfinished) relieve() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -149,13 +148,13 @@ func (u *unfinished) relieve() {
 			return
 		}
 		s.leaveLocked()
-		_ = s.raw.Close() // the Close of TLS waits for the client
+		_ = s.raw.Close() // not TLS's Close, which waits for the client
 	}
 }
 
 type senderKey struct{}
 
-// TagConn is stats.Handler's.
+// TagConn implements stats.Handler.
 func (u *unfinished) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
 	if at, ok := info.RemoteAddr.(*address); ok {
 		return context.WithValue(ctx, senderKey{}, at.of)
@@ -163,7 +162,7 @@ func (u *unfinished) TagConn(ctx context.Context, info *stats.ConnTagInfo) conte
 	return ctx
 }
 
-// HandleRPC is stats.Handler's.
+// HandleRPC implements stats.Handler.
 func (u *unfinished) HandleRPC(ctx context.Context, x stats.RPCStats) {
 	s, _ := ctx.Value(senderKey{}).(*sender)
 	if s == nil {
@@ -175,14 +174,14 @@ func (u *unfinished) HandleRPC(ctx context.Context, x stats.RPCStats) {
 	case *stats.InPayload:
 		s.add(-int64(max(leastFrame, x.WireLength)))
 	case *stats.End:
-		if s.calls.Add(-1) == 0 { // what was open belonged to calls that were cut off
+		if s.calls.Add(-1) == 0 { // the rest belonged to calls that broke off
 			s.add(-s.open.Load())
 		}
 	}
 }
 
-// TagRPC is stats.Handler's.
+// TagRPC implements stats.Handler.
 func (u *unfinished) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleConn is stats.Handler's.
+// HandleConn implements stats.Handler.
 func (u *unfinished) HandleConn(context.Context, stats.ConnStats) {}

@@ -1,4 +1,4 @@
-// This file answers questions about single URLs and lists of them.
+// This file implements the calls that look up, list and count URLs.
 
 package urlfrontier
 
@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// GetURLStatus implements the call.
+// GetURLStatus implements URLFrontier.
 func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.URLItem, error) {
 	key := p.GetKey()
 	if key == "" {
@@ -41,16 +41,16 @@ func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.
 	return itemOf(u.Entry, key, s.svc.CrawlName(id)), nil
 }
 
-// selected are the URLs of a crawl, of one queue or all, whose text contains something.
+// selected are the URLs of a crawl, or of one queue of it, whose text contains a string.
 type selected struct {
 	crawl, key string
 	filter     string
 	ignoreCase bool
-	start      int // those before are skipped
-	size       int // 0: all
+	start      int // how many to skip
+	size       int // how many to return; 0: all
 }
 
-// each calls f for each of them.
+// each calls f for each selected URL.
 func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error) error {
 	id, ok := s.svc.Crawl(x.crawl)
 	if !ok {
@@ -85,7 +85,7 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 		}
 		info := item.GetKnown().GetInfo()
 		if x.key != "" && info.GetKey() != x.key {
-			continue // another queue of the same hash
+			continue // another queue with the same hash
 		}
 		url := info.GetUrl()
 		if x.ignoreCase {
@@ -108,7 +108,7 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 	return nil
 }
 
-// ListURLs implements the call.
+// ListURLs implements URLFrontier.
 func (s *Server) ListURLs(p *pb.ListUrlParams, stream grpc.ServerStreamingServer[pb.URLItem]) error {
 	x := selected{
 		crawl: p.GetCrawlID(), key: p.GetKey(), filter: p.GetFilter(), ignoreCase: p.GetIgnoreCase(),
@@ -123,7 +123,7 @@ func (s *Server) ListURLs(p *pb.ListUrlParams, stream grpc.ServerStreamingServer
 // unreadFor is how long a client may leave a URL of a listing unread.
 const unreadFor = time.Minute
 
-// sendEach sends URLs. If the client does not read, it ends with an error: the call has one of few slots.
+// sendEach sends URLs. If the client does not read, it fails: the call occupies one of mostReads slots.
 func (s *Server) sendEach(x selected, stream grpc.ServerStreamingServer[pb.URLItem]) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -131,7 +131,7 @@ func (s *Server) sendEach(x selected, stream grpc.ServerStreamingServer[pb.URLIt
 	stuck.Stop()
 	defer stuck.Stop()
 	ended := make(chan error, 1)
-	go func() { // it ends with the call, if the client reads nothing
+	go func() { // ends with the call if the client does not read
 		ended <- s.each(ctx, x, func(item *pb.URLItem) error {
 			stuck.Reset(s.unreadFor)
 			defer stuck.Stop()
@@ -149,7 +149,7 @@ func (s *Server) sendEach(x selected, stream grpc.ServerStreamingServer[pb.URLIt
 	return status.Error(codes.ResourceExhausted, "the client does not read what it has asked for")
 }
 
-// reading waits for one of few slots for calls that read much, and keeps it until done is called.
+// reading waits for one of the mostReads slots. done releases it.
 func (s *Server) reading(ctx context.Context) (done func(), err error) {
 	late := time.NewTimer(s.readWait)
 	defer late.Stop()
@@ -163,7 +163,7 @@ func (s *Server) reading(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// CountURLs implements the call.
+// CountURLs implements URLFrontier.
 func (s *Server) CountURLs(ctx context.Context, p *pb.CountUrlParams) (*pb.Long, error) {
 	if p.GetFilter() == "" {
 		id, ok := s.svc.Crawl(p.GetCrawlID())

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	batch   = 1000 // URLs of a DiscoveredBatch
-	batches = 16   // of them unacknowledged on a stream
+	batch   = 1000 // URLs per DiscoveredBatch
+	batches = 16   // batches unacknowledged on a stream
 	unacked = 1000 // messages unacknowledged on a PutURLs stream
 	patient = time.Minute
 )
@@ -52,7 +52,7 @@ func page(set string, i, hosts int) *pb.URLInfo {
 	return &pb.URLInfo{Url: fmt.Sprintf("http://%s/%s/%d.html", host, set, i), Key: host, CrawlID: "DEFAULT"}
 }
 
-// discovered adds URLs in batches, several batches under way.
+// discovered adds URLs in batches, several at once.
 func (b *bench) discovered(ctx context.Context) error {
 	name := fmt.Sprintf("PutDiscovered, batches of %d, %d URLs", batch, b.urls)
 	return b.timed(name, func(*[]time.Duration) (int, error) {
@@ -73,7 +73,7 @@ func (f *service) discover(ctx context.Context, from, to int, url func(int) *pb.
 	room := make(chan struct{}, batches)
 	read := make(chan error, 1)
 	go func() {
-		defer cancel() // a sender that waits for room must end, too
+		defer cancel() // wakes a sender that waits for room
 		for {
 			ack, err := s.Recv()
 			if err != nil {
@@ -109,18 +109,18 @@ func (f *service) discover(ctx context.Context, from, to int, url func(int) *pb.
 	return finished(send(), <-read)
 }
 
-// finished joins what a sender and the reader of its stream ended with.
+// finished joins the errors of a stream's sender and reader.
 func finished(sent, read error) error {
 	if errors.Is(read, io.EOF) {
 		read = nil
 	}
 	if read != nil {
-		return read // the cause; the sender's error follows from it
+		return read // the cause; it made the sender fail, too
 	}
 	return sent
 }
 
-// put sends new URLs one message each on one stream.
+// put sends new URLs on one stream, one per message.
 func (b *bench) put(ctx context.Context) error {
 	name := fmt.Sprintf("PutURLs, one message each, %d URLs", b.single)
 	return b.timed(name, func(*[]time.Duration) (int, error) {
@@ -138,7 +138,7 @@ func (b *bench) put(ctx context.Context) error {
 	})
 }
 
-// putter sends on a PutURLs stream whose acknowledgements it reads.
+// putter sends on a PutURLs stream and reads its acknowledgements.
 type putter struct {
 	stream grpc.BidiStreamingClient[pb.URLItem, pb.AckMessage]
 	room   chan struct{}
@@ -194,7 +194,7 @@ func (p *putter) end(err error) error {
 	return finished(err, <-p.read)
 }
 
-// give lets clients get URLs and end them as known ones that never come again.
+// give lets clients get URLs and return them as completed.
 func (b *bench) give(ctx context.Context) error {
 	if _, err := b.frontier.SetDelay(ctx, &pb.QueueDelayParams{}); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (f *service) get(ctx context.Context, params *pb.GetParams, each func(*pb.U
 	}
 }
 
-// manyQueues asks for one URL of one queue while there are many.
+// manyQueues asks for one URL of one queue among many queues.
 func (b *bench) manyQueues(ctx context.Context) error {
 	err := b.timed(fmt.Sprintf("PutDiscovered of %d queues", b.queues), func(*[]time.Duration) (int, error) {
 		return b.queues, b.frontier.discover(ctx, 0, b.queues, func(i int) *pb.URLInfo {
@@ -271,7 +271,7 @@ func (b *bench) manyQueues(ctx context.Context) error {
 	})
 }
 
-// each runs n of them side by side.
+// each runs n copies of work concurrently.
 func each(n int, work func(i int) error) error {
 	errs := make([]error, n)
 	var all sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-const lines = 1000 // URLs of one request
+const lines = 1000 // URLs per request
 
 type web struct {
 	at     string
@@ -56,11 +56,11 @@ func (w *web) do(ctx context.Context, method, path, kind string, body io.Reader,
 			return err
 		}
 	}
-	_, err = io.Copy(io.Discard, response.Body) // so that the connection is kept
+	_, err = io.Copy(io.Discard, response.Body) // to reuse the connection
 	return err
 }
 
-// httpAdd adds URLs, one a line.
+// httpAdd adds URLs, one per line.
 func (b *bench) httpAdd(ctx context.Context) error {
 	return b.timed(fmt.Sprintf("HTTP adds of %d", lines), func(*[]time.Duration) (int, error) {
 		return b.urls, each(b.clients, func(client int) error {
@@ -99,7 +99,7 @@ func (w *web) lease(ctx context.Context, hosts, most int) ([]lease, error) {
 	return got.Leases, err
 }
 
-// done ends leases; each must be answered by a line without an error.
+// done ends leases, and fails unless the response has a line without an error for each.
 func (w *web) done(ctx context.Context, leases []lease) error {
 	var body bytes.Buffer
 	for _, l := range leases {
@@ -119,7 +119,7 @@ func (w *web) done(ctx context.Context, leases []lease) error {
 	})
 }
 
-// httpLease leases and ends a hundred at a time; the server must have no delays.
+// httpLease takes and ends a hundred leases at a time; the server must have no delays.
 func (b *bench) httpLease(ctx context.Context) error {
 	return b.timed(fmt.Sprintf("HTTP leases and ends of 100, %d clients", b.clients), func(*[]time.Duration) (int, error) {
 		var total atomic.Int64
@@ -148,7 +148,7 @@ func (b *bench) httpLease(ctx context.Context) error {
 	})
 }
 
-// httpIdle measures the call for one lease while nothing else happens.
+// httpIdle measures the request for one lease on an idle server.
 func (b *bench) httpIdle(ctx context.Context) error {
 	return b.timed("HTTP lease of 1, idle", func(laps *[]time.Duration) (int, error) {
 		for range b.calls {

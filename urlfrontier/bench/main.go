@@ -1,11 +1,10 @@
-// Bench measures a frontier that is served: over URLFrontier's gRPC API at any
-// address, so that another server can be measured in turns with this one, and over
-// the HTTP API.
+// Bench measures a frontier server over the gRPC API of URLFrontier, at any address, so that runs can
+// alternate between this server and another, and over the HTTP API.
 //
 //	go run ./urlfrontier/bench -start 'frontier serve -dir state -delay 0s -grpc 127.0.0.1:7071 -http 127.0.0.1:8348'
 //	go run ./urlfrontier/bench -grpc 127.0.0.1:7071 -pid 4711 -only discovered,give
 //
-// The server must be empty. Memory and CPU time of the server are read from /proc.
+// The server must be empty. Bench reads the server's memory and CPU time from /proc.
 package main
 
 import (
@@ -32,7 +31,7 @@ type settings struct {
 	span                    time.Duration
 }
 
-// bench is one run: what it measures, and with what.
+// bench is one run.
 type bench struct {
 	settings
 	frontier *service
@@ -41,13 +40,13 @@ type bench struct {
 	out      io.Writer
 }
 
-// A measure is a row of the table, or some.
+// A measure fills one or more rows of the table.
 type measure struct {
 	name string
 	run  func(*bench, context.Context) error
 }
 
-// measures are made in this order: what one leaves in the server the next one uses.
+// measures run in this order; each uses what the one before left in the server.
 var measures = []measure{
 	{"discovered", (*bench).discovered},
 	{"put", (*bench).put},
@@ -129,7 +128,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return fmt.Errorf("starting the server: %w", err)
 		}
 		b.server.pid = cmd.Process.Pid
-		defer func() { // a server that ends badly is worth an error; one that SIGTERM ended is not
+		defer func() { // an error unless our SIGTERM ended the server
 			cmd.Process.Signal(syscall.SIGTERM)
 			var status *exec.ExitError
 			if e := cmd.Wait(); e != nil && !(errors.As(e, &status) && status.ExitCode() < 0) {

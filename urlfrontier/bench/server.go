@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// server is the process that is measured; without a pid nothing is known of it.
+// server is the measured process. Without a pid its memory and CPU time are unknown.
 type server struct{ pid int }
 
-// cpu is the CPU time it has taken, from /proc; the kernel counts hundredths of a second.
+// cpu returns its CPU time from /proc, with the kernel's resolution of 10 ms.
 func (s server) cpu() time.Duration {
 	if s.pid == 0 {
 		return 0
@@ -20,7 +20,7 @@ func (s server) cpu() time.Duration {
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // the name may hold anything
+	_, rest, _ := strings.Cut(string(stat), ") ") // the name may contain anything
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
 		return 0
@@ -33,7 +33,7 @@ func (s server) cpu() time.Duration {
 	return ticks * 10 * time.Millisecond
 }
 
-// memory is its resident memory now.
+// memory returns its current resident memory.
 func (s server) memory() string {
 	if s.pid == 0 {
 		return "-"

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// timed measures one row: how long work takes that counts what it did, and the CPU
-// time of both sides. The call times, if any, are in laps.
+// timed prints one row: how long work takes, the number of items it returns, and the CPU time of both
+// processes. work may append the time of each call to laps.
 func (b *bench) timed(name string, work func(laps *[]time.Duration) (int, error)) error {
 	var laps []time.Duration
 	own := server{pid: os.Getpid()}
