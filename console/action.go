@@ -1,4 +1,4 @@
-// This file is what an operator may do.
+// This file carries out operators' actions.
 
 package console
 
@@ -16,20 +16,20 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Duration is written as of time.Duration: "1m30s".
+// Duration is a time.Duration that JSON writes as text: "1m30s".
 type Duration time.Duration
 
-// MarshalText is time.Duration's String.
+// MarshalText writes d as time.Duration.String does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText is time.ParseDuration.
+// UnmarshalText parses b as time.ParseDuration does.
 func (d *Duration) UnmarshalText(b []byte) error {
 	x, err := time.ParseDuration(string(b))
 	*d = Duration(x)
 	return err
 }
 
-// Limits are frontier.Limits. Zero fields do not limit.
+// Limits is frontier.Limits as JSON. Zero fields do not limit.
 type Limits struct {
 	Waiting int64    `json:"waiting,omitempty"`
 	Served  int64    `json:"served,omitempty"`
@@ -39,7 +39,7 @@ type Limits struct {
 	Period  Duration `json:"period,omitzero"`
 }
 
-// String says what they allow.
+// String describes the limits.
 func (l Limits) String() string {
 	var all []string
 	say := func(n int64, text string) {
@@ -62,7 +62,7 @@ func (l Limits) String() string {
 	return text
 }
 
-// check refuses a period in which nothing is counted.
+// check refuses a limit without a period to count in.
 func (l Limits) check() error {
 	if l.Period != 0 && l.Served == 0 && l.Bytes == 0 && l.Errors == 0 {
 		return fmt.Errorf("%w: limits: a period needs a limit of pages (served), bytes or errors", ErrAction)
@@ -78,8 +78,8 @@ func (l Limits) of() frontier.Limits {
 	return frontier.Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: time.Duration(l.Period)}
 }
 
-// Delay is one of the two policies that can be set: Fixed, or Factor with Min and Max. Of other
-// policies, which only the program of the crawl can set, it has the words.
+// Delay is one of the two policies that an operator can set: Fixed, or Factor with Min and Max. Of other
+// policies, which only the crawl's program can set, it has a description.
 type Delay struct {
 	Fixed  *Duration `json:"fixed,omitempty"`
 	Factor *float64  `json:"factor,omitempty"`
@@ -88,7 +88,7 @@ type Delay struct {
 	Words  string    `json:"words,omitempty"`
 }
 
-// delayOf is the inverse of policy.
+// delayOf returns the Delay of a policy.
 func delayOf(p frontier.DelayPolicy) *Delay {
 	if p == nil {
 		return nil
@@ -104,7 +104,7 @@ func delayOf(p frontier.DelayPolicy) *Delay {
 	return &Delay{Factor: &k, Min: Duration(least), Max: Duration(most)}
 }
 
-// String is the policy in words.
+// String describes the policy.
 func (d *Delay) String() string {
 	if d == nil {
 		return ""
@@ -127,26 +127,26 @@ func (d *Delay) policy() (frontier.DelayPolicy, error) {
 	return nil, errors.New("delay: want fixed, or factor with min and max")
 }
 
-// delayWords says a policy in the words that Action takes.
+// delayWords describes a policy in the syntax that Action accepts.
 func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 
 // Action is one thing to do. Which fields it needs depends on Do:
 //
 //	pause, resume            Scope
-//	block                    Scope, Until or For; Until the zero time: no longer blocked
-//	delay                    Scope, Delay; none: no longer set
-//	concurrency              Scope, N; 0: no longer set
-//	priority                 Scope, N; 0: no longer set
+//	block                    Scope, Until or For; a zero Until ends the block
+//	delay                    Scope, Delay; without Delay the setting is removed
+//	concurrency              Scope, N; 0 removes the setting
+//	priority                 Scope, N; 0 removes the setting
 //	reprioritize             Scope, From, To
-//	limit                    Scope, Limits: of all its hosts together; none: no longer set
-//	host-limit               Scope, Limits: of each of its hosts; none: no longer set
-//	clear                    Scope: nothing is set for it any more
-//	delete                   Scope: its waiting and scheduled URLs are deleted;
-//	                         Dry: they are counted
-//	forget                   Scope, a host: what was learned of it
-//	end-leases               Lease, or Client, Scope or both: leases of a server's clients end
-//	crawl-now, add           URLs, Crawl, Depth; the URLs are spelled by Options.Normalize,
-//	                         the Crawl is found by Options.Adding
+//	limit                    Scope, Limits for all its hosts together; without Limits it is removed
+//	host-limit               Scope, Limits for each of its hosts; without Limits it is removed
+//	clear                    Scope: remove all settings of the scope
+//	delete                   Scope: delete its waiting and scheduled URLs;
+//	                         Dry: only count them
+//	forget                   Scope, a host: forget what was learned about it
+//	end-leases               Lease, or Client, Scope or both: end leases of a server's clients
+//	crawl-now, add           URLs, Crawl, Depth; Options.Normalize spells the URLs,
+//	                         Options.Adding finds the Crawl
 //	checkpoint, stop
 type Action struct {
 	Do     string     `json:"do"`
@@ -161,16 +161,16 @@ type Action struct {
 	Dry    bool       `json:"dry,omitempty"`
 	URLs   []string   `json:"urls,omitempty"`
 	Crawl  CrawlID    `json:"crawl,omitzero"`
-	Depth  int        `json:"depth,omitempty"` // of URLs: links from a seed
+	Depth  int        `json:"depth,omitempty"` // of the URLs: number of links from a seed
 	Lease  string     `json:"lease,omitempty"`
 	Client string     `json:"client,omitempty"`
 }
 
-// CrawlID is the number of a crawl, or its name where crawls have names (Options.Adding). It is a
-// number or a string in JSON.
+// CrawlID is a crawl's number, or its name where crawls have names (Options.Adding). In JSON it is a
+// number or a string.
 type CrawlID struct {
 	Number uint32
-	Name   string // empty: there is the number
+	Name   string // empty: use the number
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -190,7 +190,7 @@ func (c *CrawlID) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &c.Number)
 }
 
-// onlyNumbers is Options.Adding where crawls have no names.
+// onlyNumbers is Options.Adding for crawls without names.
 func onlyNumbers(c CrawlID) (number uint32, done func(), err error) {
 	if c.Name != "" {
 		return 0, nil, fmt.Errorf("%w: crawl %.80q: crawls have numbers here, and no names", ErrAction, c.Name)
@@ -198,20 +198,20 @@ func onlyNumbers(c CrawlID) (number uint32, done func(), err error) {
 	return c.Number, func() {}, nil
 }
 
-// Result says what an Action did, and to how much: what its Scope has at the end, or what
-// it deletes.
+// Result reports what an Action did, and its extent: what the Scope holds afterwards, or what was
+// deleted.
 type Result struct {
-	Said  string `json:"said"`            // in a sentence
-	Hosts int64  `json:"hosts,omitempty"` // that have URLs, as far as they were counted
-	Count int64  `json:"count,omitempty"` // of URLs
-	Path  string `json:"path,omitempty"`  // of a checkpoint
+	Said  string `json:"said"`            // one sentence
+	Hosts int64  `json:"hosts,omitempty"` // hosts with URLs, as far as they were counted
+	Count int64  `json:"count,omitempty"` // URLs
+	Path  string `json:"path,omitempty"`  // the checkpoint's folder
 }
 
-// ErrAction is what is wrong with an Action, wrapped: nothing was done.
+// ErrAction is wrapped by the error of an Action that cannot be carried out. Nothing was changed.
 var ErrAction = errors.New("console: cannot do that")
 
-// act does what is asked. What it did is durable when it returns, and holds for the
-// very next hand-out.
+// act carries out an action. When it returns, the change is durable and applies from the next hand-out
+// on.
 func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	do, ok := actions[a.Do]
 	if !ok {
@@ -251,7 +251,7 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 		r.Said += c.narrower(a, scope)
 		r.Hosts, r.Count = x.hosts, x.urls
 	}
-	a.URLs = nil // which may hold passwords
+	a.URLs = nil // they may contain passwords
 	what, _ := json.Marshal(a)
 	who, _ := ctx.Value(whoKey{}).(string)
 	c.log.Info("an operator changed something", "action", string(what), "hosts", r.Hosts, "urls", r.Count, "who", cmp.Or(who, "the owner of the folder"))
@@ -260,11 +260,11 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 
 type action struct {
 	scoped bool
-	sets   bool // something that holds for hosts that come later, too
+	sets   bool // the setting also applies to hosts that come later
 	run    func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error)
 }
 
-// said makes a Result of a call that only fails or not.
+// said returns a Result with a sentence, or err.
 func said(err error, format string, args ...any) (Result, error) {
 	if err != nil {
 		return Result{}, err
@@ -376,7 +376,7 @@ func number(n int, of string) string {
 	return fmt.Sprint(n, " ", of)
 }
 
-// lifts tells whether an action takes back what was set.
+// lifts reports whether an action removes a setting.
 func (a Action) lifts() bool {
 	switch a.Do {
 	case "block":
@@ -391,7 +391,7 @@ func (a Action) lifts() bool {
 	return false
 }
 
-// until is when a block ends; the zero time: now.
+// until returns when a block ends; the zero time: at once.
 func (a Action) until(now time.Time) (time.Time, error) {
 	switch {
 	case a.Until != nil && a.For != 0:
@@ -408,7 +408,7 @@ func (a Action) until(now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%w: block: want until or for", ErrAction)
 }
 
-// add adds URLs, all or none of them. None is named in an error: it may hold a password.
+// add adds all URLs or none. Errors do not quote them: they may contain passwords.
 func (c *Console) add(ctx context.Context, a Action, add func(context.Context, ...frontier.Entry) (int, error), what string) (Result, error) {
 	if len(a.URLs) == 0 {
 		return Result{}, fmt.Errorf("%w: %s: no URLs", ErrAction, a.Do)

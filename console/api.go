@@ -1,4 +1,4 @@
-// This file answers requests of programs.
+// This file answers API requests.
 
 package console
 
@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	maxList  = 1000   // hosts or URLs in an answer
-	maxRules = 20_000 // rules in one
+	maxList  = 1000   // hosts or URLs per response
+	maxRules = 20_000 // rules per response
 	maxBody  = 16 << 20
 )
 
-// routes are those of the API. What changes something is wrapped.
+// routes registers the API's handlers. Requests that change something go through changing.
 func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) http.Handler) {
 	get := func(path string, answer func(*http.Request) (any, error)) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { reply(w, r, answer) })
@@ -32,7 +32,7 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 	get("/api/url", c.url)
 	get("/api/due", c.due)
 	get("/api/rules", c.rules)
-	mux.Handle("GET /api/leases", changing(func(w http.ResponseWriter, r *http.Request) { reply(w, r, c.leases) })) // an ID lets its lease be ended
+	mux.Handle("GET /api/leases", changing(func(w http.ResponseWriter, r *http.Request) { reply(w, r, c.leases) })) // with an ID, a reader could end the lease
 	c.metrics(mux, func(h http.Handler) http.Handler { return h })
 	mux.Handle("POST /api/do", changing(func(w http.ResponseWriter, r *http.Request) {
 		reply(w, r, func(r *http.Request) (any, error) {
@@ -56,12 +56,12 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 	mux.Handle("POST /api/changed", changing(func(w http.ResponseWriter, r *http.Request) { reply(w, r, c.changed) }))
 }
 
-// badRequest is an error of who asks.
+// badRequest is an error in the request.
 type badRequest struct{ error }
 
 func (e *badRequest) Unwrap() error { return e.error }
 
-// refusal is what the frontier said no to.
+// refusal is an error with which the frontier refused a request.
 type refusal struct{ error }
 
 func (e *refusal) Unwrap() error { return e.error }
@@ -73,7 +73,7 @@ func refused(err error) error {
 	return &refusal{err}
 }
 
-// reply writes an answer, or an error in its place.
+// reply responds with JSON, or with an error.
 func reply(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (any, error)) {
 	x, err := answer(r)
 	if err != nil {
@@ -90,10 +90,10 @@ func writeJSON(w http.ResponseWriter, status int, x any) {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(x) // a client that is gone
+	_ = json.NewEncoder(w).Encode(x) // fails only if the client disconnected
 }
 
-// statusOf tells faults of who asks from ours.
+// statusOf returns the HTTP status for an error: 4xx for the client's faults, 5xx for ours.
 func statusOf(err error) int {
 	var bad *badRequest
 	var no *refusal
@@ -105,7 +105,7 @@ func statusOf(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, ErrConflict), errors.Is(err, frontier.ErrNotLeased):
 		return http.StatusConflict
-	case errors.As(err, &bad), errors.As(err, &line), errors.Is(err, ErrAction), errors.Is(err, frontier.ErrVersion): // the last is of an export
+	case errors.As(err, &bad), errors.As(err, &line), errors.Is(err, ErrAction), errors.Is(err, frontier.ErrVersion): // ErrVersion: of an export
 		return http.StatusBadRequest
 	case errors.Is(err, errNoPage):
 		return http.StatusNotFound
@@ -123,7 +123,7 @@ func statusOf(err error) int {
 
 var errBusy = errors.New("console: too many such requests at once: ask again")
 
-// scan has one of few slots for what looks at much, or says that none is free.
+// scan takes one of the maxScans slots, or returns an error if all are taken.
 func (c *Console) scan() (release func(), err error) {
 	select {
 	case c.scans <- struct{}{}:
@@ -133,7 +133,7 @@ func (c *Console) scan() (release func(), err error) {
 	}
 }
 
-// query reads what a request asks for.
+// query parses a request's parameters.
 type query struct {
 	r    *http.Request
 	errs []error
@@ -224,7 +224,7 @@ func (c *Console) urls(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// url tells about one URL, and of one that waits why it is not handed out.
+// url describes a URL, and explains why it waits.
 func (c *Console) url(r *http.Request) (any, error) {
 	q := &query{r: r}
 	crawl := q.num("crawl", 1<<31-1, 0)
@@ -315,7 +315,7 @@ func (c *Console) rules(r *http.Request) (any, error) {
 	return out, r.Context().Err()
 }
 
-// changed takes a list of URLs.
+// changed takes in a list of changed URLs.
 func (c *Console) changed(r *http.Request) (any, error) {
 	if c.o.Changed == nil {
 		return nil, fmt.Errorf("%w: it fetches nothing again, so changes mean nothing to it", ErrAction)
@@ -337,11 +337,11 @@ func (c *Console) changed(r *http.Request) (any, error) {
 	return x, nil
 }
 
-// exportMemory is what each of maxScans exports at once may sort in.
+// exportMemory is the memory for sorting of each of maxScans exports.
 const exportMemory = 8 << 20
 
-// export streams. A failure in the middle breaks the connection off, so that what came
-// is not taken for the whole.
+// export streams an export. If it fails half way it aborts the connection, so that the client does not
+// take a part for the whole.
 func (c *Console) export(w http.ResponseWriter, r *http.Request) {
 	release, err := c.scan()
 	if err != nil {

@@ -1,4 +1,4 @@
-// This file answers what became of a URL.
+// This file answers questions about what became of URLs.
 
 package console
 
@@ -11,39 +11,39 @@ import (
 	"time"
 )
 
-// End is something that became of a URL: an answer, a failure, a refusal.
+// End is an event in a URL's life: a response, a failure, a refusal.
 type End struct {
 	At       time.Time `json:"at"`
-	URL      string    `json:"url,omitempty"`    // in a list of several URLs
-	What     string    `json:"what"`             // in a word: fetched, failed, refused
-	Status   int       `json:"status,omitempty"` // of the answer; 0: there was none
+	URL      string    `json:"url,omitempty"`    // set in lists of several URLs
+	What     string    `json:"what"`             // one word: fetched, failed, refused, ...
+	Status   int       `json:"status,omitempty"` // of the response; 0: there was none
 	Bytes    int64     `json:"bytes,omitempty"`
 	Duration float64   `json:"duration_s,omitempty"`
-	Reason   string    `json:"reason,omitempty"` // the error, or what refused it
+	Reason   string    `json:"reason,omitempty"` // the error, or the rule that refused it
 }
 
-// EndsQuery says which ends are wanted.
+// EndsQuery selects ends.
 type EndsQuery struct {
-	What  string // as in End; empty: any
-	Host  string // of the URL; empty: any
-	Match string // a part of the URL; empty: any
-	N     int    // how many at most
+	What  string // an End.What; empty: any
+	Host  string // a host; empty: any
+	Match string // part of the URL; empty: any
+	N     int    // most ends to return
 }
 
-// endWords are what End.What may be in a list of ends.
+// endWords are the values of End.What in a list of ends.
 var endWords = []string{"fetched", "unchanged", "redirected", "gone", "rejected", "failed", "given up", "refused"}
 
-// mostEnds is how many ends a page lists.
+// mostEnds is the most ends on a page.
 const mostEnds = 200
 
-// endsData is what the list of ends shows.
+// endsData is the data of the ends page.
 type endsData struct {
 	EndsQuery
 	Words []string
 	Ends  []End
 }
 
-// endsPage lists what became of URLs, the newest first.
+// endsPage lists recent ends, the newest first.
 func (c *Console) endsPage(r *http.Request) (any, error) {
 	if c.o.Newest == nil {
 		return nil, errNoPage
@@ -63,7 +63,7 @@ func (c *Console) endsPage(r *http.Request) (any, error) {
 	return d, err
 }
 
-// words says it.
+// words describes the end.
 func (e End) words(now time.Time) string {
 	text := fmt.Sprintf("was %s %s ago", e.What, Ago(max(0, now.Sub(e.At)).Round(time.Second)))
 	if e.What == "failed" {
@@ -75,8 +75,7 @@ func (e End) words(now time.Time) string {
 	return text
 }
 
-// ends are what became of a URL, the newest first: what is on record, or else those of the last
-// requests that were for it.
+// ends returns the ends of a URL, the newest first: from the record, or else from the last requests.
 func (c *Console) ends(ctx context.Context, url string) (list []End, err error) {
 	if c.o.Ends != nil {
 		return c.o.Ends(ctx, url)

@@ -1,4 +1,4 @@
-// This file draws figures as SVG, in the colours of the page's style sheet.
+// This file draws charts as SVG, in the colours of the page's style sheet.
 
 package console
 
@@ -15,7 +15,7 @@ const (
 	left, bottom, top       = 44.0, 24.0, 10.0
 )
 
-// spark is a small line without axes. Said is what a reader hears who does not see it.
+// spark draws a small line chart without axes. said is its text for screen readers.
 func spark(said, class string, values []float64) template.HTML {
 	const w, h = 240.0, 44.0
 	var b strings.Builder
@@ -35,17 +35,17 @@ func spark(said, class string, values []float64) template.HTML {
 		fmt.Fprintf(&b, `<polygon class="under" points="0,%.0f %s%.0f,%.0f"/><polyline class="over" points="%s"/>`, h, line.String(), w, h, line.String())
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) // of numbers and escaped text alone
+	return template.HTML(b.String()) // numbers and escaped text only
 }
 
-// moment is a column of a stacked chart: what each layer was on average up to a time, from the bottom.
+// moment is a column of a stacked chart: each layer's average until a time, from the bottom.
 type moment struct {
 	at     time.Time
 	layers []float64
 }
 
-// stack draws layers over each other, over time. Classes and names are those of the layers. Each
-// moment says its numbers when it is pointed at.
+// stack draws a chart of stacked layers over time; classes and names describe the layers. Each moment has
+// a tooltip with its numbers.
 func stack(said string, classes, names []string, all []moment) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, chartWidth, chartHeight, template.HTMLEscapeString(said))
@@ -60,7 +60,7 @@ func stack(said string, classes, names []string, all []moment) template.HTML {
 	most = roundUp(most)
 	y := func(v float64) float64 { return top + (1-v/most)*(chartHeight-top-bottom) }
 	ticks := []float64{0, .5, 1}
-	if int64(most)%2 != 0 { // half of it is no number of hosts
+	if int64(most)%2 != 0 { // so that the middle label is a whole number
 		ticks = []float64{0, 1}
 	}
 	for _, share := range ticks {
@@ -103,17 +103,17 @@ func stack(said string, classes, names []string, all []moment) template.HTML {
 			left, chartHeight-6, Ago(to.Sub(from).Round(time.Second)), chartWidth, chartHeight-6)
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) // of numbers and escaped text alone
+	return template.HTML(b.String()) // numbers and escaped text only
 }
 
-// bar is one of a chart.
+// bar is one bar of a chart.
 type bar struct {
 	name  string
 	value int64
 	class string
 }
 
-// bars draws a line for each, with its name, a bar and its value.
+// bars draws one line per bar: name, bar, value.
 func bars(said string, all []bar) template.HTML {
 	const w, name, value, high = 420.0, 92.0, 64.0, 22.0
 	most := int64(1)
@@ -132,10 +132,10 @@ func bars(said string, all []bar) template.HTML {
 			y+15, template.HTMLEscapeString(x.name), x.class, name, y+6, long, w, y+15, short(float64(x.value)))
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) // of numbers and escaped text alone
+	return template.HTML(b.String()) // numbers and escaped text only
 }
 
-// roundUp is the next of 1, 2, 5, 10, 20, 50, ... at or above x.
+// roundUp returns the next of 1, 2, 5, 10, 20, 50, ... at or above x.
 func roundUp(x float64) float64 {
 	if x <= 1 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 1
@@ -149,7 +149,7 @@ func roundUp(x float64) float64 {
 	return 10 * unit
 }
 
-// short is a number in few characters: 1.5k.
+// short formats a number in few characters: 1.5k.
 func short(x float64) string {
 	for _, u := range []struct {
 		size float64

@@ -1,4 +1,4 @@
-// This file asks a Console, here or elsewhere.
+// This file is the client of a Console, in this process or another.
 
 package console
 
@@ -19,15 +19,14 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
 )
 
-// Client asks a Console. It is safe for concurrent use.
+// Client sends requests to a Console. It is safe for concurrent use.
 type Client struct {
 	http  *http.Client
 	base  string
 	token string
 }
 
-// Dial returns a Client of the Console that listens on a Unix socket. It connects with
-// the first request.
+// Dial returns a Client of the Console behind a Unix socket. The first request connects.
 func Dial(socket string) *Client {
 	t := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -36,7 +35,7 @@ func Dial(socket string) *Client {
 	return &Client{http: &http.Client{Transport: t}, base: "http://localhost"}
 }
 
-// Remote returns a Client of a Console's Page, http://127.0.0.1:8347 for instance.
+// Remote returns a Client of a Console's Page, such as http://127.0.0.1:8347.
 func Remote(base, token string) *Client {
 	return &Client{http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}, base: strings.TrimSuffix(base, "/"), token: token}
 }
@@ -46,19 +45,19 @@ func Direct(c *Console) *Client {
 	return &Client{http: &http.Client{Transport: direct{c.Local()}}, base: "http://localhost"}
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// APIError is an answer that says what is wrong.
+// APIError is an error response.
 type APIError struct {
-	Code    int // the status
+	Code    int // HTTP status
 	Message string
 }
 
 // Error implements error.
 func (e *APIError) Error() string { return e.Message }
 
-// do asks, and decodes the answer into x.
+// do sends a request, and decodes the response into x.
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader, x any) error {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -71,7 +70,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, x 
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {
-			err = u.Err // the URL says nothing of a socket
+			err = u.Err // for a socket the URL means nothing
 		}
 		return fmt.Errorf("console: %w", err)
 	}
@@ -94,22 +93,22 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, x 
 	return nil
 }
 
-// Status asks for the frontier as a whole.
+// Status returns the status of the frontier as a whole.
 func (c *Client) Status(ctx context.Context) (x Status, err error) {
 	return x, c.do(ctx, "GET", "/api/status", nil, &x)
 }
 
-// HostsQuery says which hosts. The zero value is the first hundred in domain order.
+// HostsQuery selects hosts. The zero value selects the first hundred in domain order.
 type HostsQuery struct {
 	Scope  string // empty: all
-	After  string // HostList.Next of the part before
-	N      int    // of hosts at most, up to 1000; zero means 100
-	Reason string // only those with this frontier.Reason
-	Match  string // only those whose name contains this
-	Sort   string // "domain" (or empty), or "waiting": those with most URLs, in one part
+	After  string // HostList.Next of the previous part
+	N      int    // most hosts, up to 1000; zero means 100
+	Reason string // only hosts with this frontier.Reason
+	Match  string // only hosts whose name contains this
+	Sort   string // "domain" or empty; or "waiting": most URLs first, in one part
 }
 
-// Hosts asks for a part of the hosts. It waits while they are put in order.
+// Hosts returns a part of the hosts. It waits while the frontier sorts them.
 func (c *Client) Hosts(ctx context.Context, q HostsQuery) (x HostList, err error) {
 	v := url.Values{"scope": {q.Scope}, "after": {q.After}, "reason": {q.Reason}, "match": {q.Match}, "sort": {q.Sort}}
 	if q.N > 0 {
@@ -123,13 +122,13 @@ func (c *Client) Hosts(ctx context.Context, q HostsQuery) (x HostList, err error
 	}
 }
 
-// Host asks for all about one.
+// Host returns everything about a host.
 func (c *Client) Host(ctx context.Context, name string) (x Host, err error) {
 	return x, c.do(ctx, "GET", "/api/host?"+url.Values{"name": {name}}.Encode(), nil, &x)
 }
 
-// URLs asks for a part of the waiting URLs of a scope; after is URLList.Next of the part
-// before. It waits while the hosts are put in order.
+// URLs returns a part of a scope's waiting URLs; after is URLList.Next of the previous part. It waits
+// while the frontier sorts its hosts.
 func (c *Client) URLs(ctx context.Context, scope, after string, n int) (x URLList, err error) {
 	v := url.Values{"scope": {scope}, "after": {after}, "n": {strconv.Itoa(n)}}
 	for {
@@ -140,23 +139,23 @@ func (c *Client) URLs(ctx context.Context, scope, after string, n int) (x URLLis
 	}
 }
 
-// URL asks what is known of one.
+// URL returns what is known about a URL.
 func (c *Client) URL(ctx context.Context, crawl uint32, u string) (x URL, err error) {
 	v := url.Values{"crawl": {strconv.FormatUint(uint64(crawl), 10)}, "url": {u}}
 	return x, c.do(ctx, "GET", "/api/url?"+v.Encode(), nil, &x)
 }
 
-// Due asks which hosts come next.
+// Due returns the hosts that come next.
 func (c *Client) Due(ctx context.Context, n int) (x HostList, err error) {
 	return x, c.do(ctx, "GET", "/api/due?n="+strconv.Itoa(n), nil, &x)
 }
 
-// Rules asks for all that is set.
+// Rules returns all rules.
 func (c *Client) Rules(ctx context.Context) (x RuleList, err error) {
 	return x, c.do(ctx, "GET", "/api/rules", nil, &x)
 }
 
-// Leases asks what the clients of a server have.
+// Leases lists the leases of a server's clients.
 func (c *Client) Leases(ctx context.Context, q LeaseQuery) (x LeaseList, err error) {
 	v := url.Values{"client": {q.Client}, "scope": {q.Scope.String()}}
 	if q.N > 0 {
@@ -165,7 +164,7 @@ func (c *Client) Leases(ctx context.Context, q LeaseQuery) (x LeaseList, err err
 	return x, c.do(ctx, "GET", "/api/leases?"+v.Encode(), nil, &x)
 }
 
-// Do asks for an Action. What it did is durable when it returns.
+// Do carries out an Action. When it returns, the change is durable.
 func (c *Client) Do(ctx context.Context, a Action) (x Result, err error) {
 	b, err := json.Marshal(a)
 	if err != nil {
@@ -174,20 +173,18 @@ func (c *Client) Do(ctx context.Context, a Action) (x Result, err error) {
 	return x, c.do(ctx, "POST", "/api/do", bytes.NewReader(b), &x)
 }
 
-// Export writes the frontier to w, in the format of Frontier.Export. After an error what
-// was written is not the whole.
+// Export writes the frontier to w, in the format of Frontier.Export. After an error w has only a part.
 func (c *Client) Export(ctx context.Context, w io.Writer) error {
 	return c.do(ctx, "GET", "/api/export", nil, w)
 }
 
-// Import has the frontier take in what Export wrote, or a list of URLs: of that, the lines that
-// are good.
+// Import imports an export, or the good lines of a list of URLs.
 func (c *Client) Import(ctx context.Context, r io.Reader) (x Imported, err error) {
 	return x, c.do(ctx, "POST", "/api/import", r, &x)
 }
 
-// Changed gives the crawl a list of URLs that have changed, in a form of package changefeed,
-// at a time to the second; zero means now. What the Result counts is durable when it returns.
+// Changed reports URLs that have changed, as a list in a format of package changefeed, at a time to the
+// second; zero means now. When it returns, what the Result counts is durable.
 func (c *Client) Changed(ctx context.Context, list io.Reader, at time.Time) (x changefeed.Result, err error) {
 	path := "/api/changed"
 	if !at.IsZero() {
@@ -196,7 +193,7 @@ func (c *Client) Changed(ctx context.Context, list io.Reader, at time.Time) (x c
 	return x, c.do(ctx, "POST", path, list, &x)
 }
 
-// direct is a transport without a network. Answers are streams, as over one.
+// direct is a transport without a network. Responses are streams, as over a connection.
 type direct struct{ h http.Handler }
 
 func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -212,7 +209,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer func() {
 			if x := recover(); x != nil {
 				w.begin(http.StatusInternalServerError)
-				_ = body.CloseWithError(io.ErrUnexpectedEOF) // as a broken connection
+				_ = body.CloseWithError(io.ErrUnexpectedEOF) // like a connection that breaks
 				if x != http.ErrAbortHandler {
 					panic(x)
 				}
@@ -229,7 +226,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 			Header: w.sent, Body: out, ContentLength: -1, Request: r,
 		}, nil
 	case <-r.Context().Done():
-		_ = out.Close() // the handler's writes fail
+		_ = out.Close() // makes the handler's writes fail
 		return nil, r.Context().Err()
 	}
 }
@@ -237,7 +234,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 // pipeWriter is the http.ResponseWriter of direct.
 type pipeWriter struct {
 	header http.Header
-	sent   http.Header // as it was when the answer began
+	sent   http.Header // a copy from when the response began
 	body   *io.PipeWriter
 	begun  chan int
 	once   bool

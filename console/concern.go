@@ -1,5 +1,5 @@
-// This file tells an operator whom an action concerns: a control with a misspelled name
-// would hold nothing, and look as if it did.
+// This file reports which hosts an action applies to: a control with a misspelled name would control
+// nothing, and still look effective.
 
 package console
 
@@ -14,20 +14,20 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// countFor is how long an action looks for those that it concerns.
+// countFor is how long an action counts the hosts of its scope.
 const countFor = time.Second
 
-// maxNear is how many names an answer offers.
+// maxNear is how many similar names a response offers.
 const maxNear = 3
 
-// concern is what a scope has now.
+// concern is the extent of a scope.
 type concern struct {
 	hosts, urls int64
-	crawl       bool     // a crawl was asked for: hosts are not counted
-	all         bool     // all hosts were asked for, by no name
-	more        bool     // there may be more: not all were looked at
+	crawl       bool     // the scope is a crawl; hosts are not counted
+	all         bool     // the scope is all hosts
+	more        bool     // the count is incomplete
 	over        bool     // all URLs of the host are done
-	near        []string // if there are no hosts: names that resemble the one asked for
+	near        []string // without hosts: similar names
 }
 
 // concern counts the hosts of a scope, and their URLs that wait, are scheduled or leased.
@@ -46,7 +46,7 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 		return concern{all: true, hosts: all.Hosts, urls: all.Waiting + all.Scheduled + all.Leased}
 	case isDomain:
 		if x.more = c.f.Stats().Scheduled > 0 || !c.ready(c.ordered); !c.ready(c.ordered) {
-			return x // hosts of which all URLs are scheduled are on disk
+			return x // hosts whose URLs are all scheduled are on disk
 		}
 		for h := range c.f.Hosts(s, "") {
 			if ctx.Err() != nil {
@@ -73,8 +73,8 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 	return x
 }
 
-// over tells whether all URLs of a host are done, as far as that can be told: its first page is known, or
-// it was asked for something lately.
+// over reports whether all URLs of a host are done, as far as is known: its first page is known, or it
+// was contacted recently.
 func (c *Console) over(ctx context.Context, host string) bool {
 	for _, scheme := range []string{"http://", "https://"} {
 		if s, err := c.f.Status(ctx, 0, scheme+host+"/"); err == nil && s.State != frontier.URLUnknown {
@@ -84,7 +84,7 @@ func (c *Console) over(ctx context.Context, host string) bool {
 	return len(c.o.Watch.lastOf(func(f Fetch) bool { return f.Host == host })) > 0
 }
 
-// noURL says that no URL of a host waits, is scheduled or is being fetched.
+// noURL states that no URL of a host waits, is scheduled or is being fetched.
 func (c *Console) noURL(ctx context.Context, host string) string {
 	if c.over(ctx, host) {
 		return "all its URLs are done"
@@ -92,7 +92,7 @@ func (c *Console) noURL(ctx context.Context, host string) string {
 	return "the crawl has no URL of it" + offer(c.near(host))
 }
 
-// contrary are rules of narrower scopes that stand against an action on a wider one, by the action.
+// contrary maps an action on a scope to the rules that override it in narrower scopes.
 var contrary = map[string]struct {
 	is    func(r *frontier.Rule) bool
 	words string
@@ -108,7 +108,7 @@ var contrary = map[string]struct {
 	}, "keep another priority"},
 }
 
-// narrower names the scopes within one whose rules count before what an action has set.
+// narrower names the scopes inside s whose rules override the action.
 func (c *Console) narrower(a Action, s frontier.Scope) string {
 	against, ok := contrary[a.Do]
 	if !ok || a.lifts() {
@@ -135,7 +135,7 @@ func (c *Console) narrower(a Action, s frontier.Scope) string {
 	return fmt.Sprintf("; by rules of their own these %s: %s", against.words, text)
 }
 
-// within tells whether one scope of hosts is narrower than another, and in it.
+// within reports whether scope in is narrower than scope out, and inside it.
 func within(in, out frontier.Scope) bool {
 	name := strings.TrimPrefix(in.String(), "*.")
 	if in == out || in == frontier.All() || strings.HasPrefix(name, "crawl:") {
@@ -145,8 +145,8 @@ func within(in, out frontier.Scope) bool {
 	return out == frontier.All() || isDomain && (name == domain || strings.HasSuffix(name, "."+domain))
 }
 
-// near finds hosts that may be meant by a name that none has: those that contain it, or
-// that it lies below. It looks for a moment.
+// near finds hosts with a name like one that no host has: names that contain it, or a domain of it. It
+// searches for a moment only.
 func (c *Console) near(name string) (names []string) {
 	if !c.ready(c.ordered) {
 		return nil
@@ -164,7 +164,7 @@ func (c *Console) near(name string) (names []string) {
 	return names
 }
 
-// String says it.
+// String describes the extent.
 func (x concern) String() string {
 	switch {
 	case x.crawl:
@@ -185,7 +185,7 @@ func (x concern) amount() string {
 	return plural(x.hosts, "host") + ", " + plural(x.urls, "URL")
 }
 
-// offer names the hosts that may be meant.
+// offer suggests similar hosts.
 func offer(near []string) string {
 	if len(near) == 0 {
 		return ""

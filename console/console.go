@@ -5,42 +5,41 @@
 //	...
 //	c, err := console.New(f, console.Options{Watch: watch, Token: token})
 //	defer c.Close()
-//	go http.Serve(loopback, c.Page())  // for a browser; changes want the token
-//	go http.Serve(socket, c.Local())   // for those who may open the socket
+//	go http.Serve(loopback, c.Page())  // for a browser; changes need the token
+//	go http.Serve(socket, c.Local())   // for programs that may open the socket
 //
-// Client speaks to either, and to a Console in the same process (see Direct).
+// Client sends requests to either, and to a Console in the same process (see Direct).
 //
 // # Requests
 //
-// All answers are JSON objects, or an object {"error": ...} with a status of 4xx or 5xx.
-// Names end in what they are counted in: _s for seconds, _bytes; times are RFC 3339 in
-// UTC and missing if there is none.
+// All responses are JSON objects, or an object {"error": ...} with a status of 4xx or 5xx. A name ends in
+// its unit: _s for seconds, _bytes. Times are RFC 3339 in UTC, and missing if there is none.
 //
 //	GET  /api/status               Status
 //	GET  /api/hosts                HostList: scope, after, n, reason, match, sort
 //	GET  /api/host?name=H          Host, explained
 //	GET  /api/urls                 URLList: scope, after, n
 //	GET  /api/url?url=U&crawl=C    URL, explained
-//	GET  /api/due?n=N              HostList of those that come next
+//	GET  /api/due?n=N              HostList of the hosts that come next
 //	GET  /api/rules                RuleList
 //	GET  /api/leases               LeaseList: client, scope, n
-//	POST /api/do                   an Action; answers a Result
-//	GET  /metrics                  the figures, as Options.Metrics writes them
+//	POST /api/do                   an Action; responds with a Result
+//	GET  /metrics                  metrics, as Options.Metrics writes them
 //	GET  /api/export               the frontier, in the format of Frontier.Export
-//	POST /api/import               the same, taken in
-//	POST /api/changed?at=T         a list of URLs that have changed, of package changefeed,
-//	                               now or at a time; answers a changefeed.Result
+//	POST /api/import               imports an export or a list of URLs
+//	POST /api/changed?at=T         a list of changed URLs (package changefeed), now or
+//	                               at a time; responds with a changefeed.Result
 //
 // A scope is a host key, "*." and a domain, or "*" for all.
 //
 // # Security
 //
-// What a crawl meets is hostile, names and URLs included: everything is escaped for
-// where it is shown. Page answers only to the names in Options.Names, so that a page of
-// a site that had its name point to this machine cannot read it; changes need the token,
-// and so do reads but of connections to loopback (http.LocalAddrContextKey tells, which
-// http.Server sets); requests that pages of other sites make are refused; nothing is loaded
-// from elsewhere. Local asks for nothing: it is for a socket that only its owner may open.
+// What a crawl meets is hostile, names and URLs included: everything is escaped for its context. Page
+// answers only under the names in Options.Names, so that a site whose name resolves to this machine
+// cannot read it (DNS rebinding). Changes need the token. So do reads, except over connections to
+// loopback (as http.LocalAddrContextKey says, which http.Server sets). Requests from pages of other sites
+// are refused. The page loads nothing from elsewhere. Local needs no token: it is for a socket that only
+// its owner may open.
 //
 // All methods are safe for concurrent use. Nothing here holds the frontier's lock for
 // longer than the frontier's own calls do.
@@ -63,140 +62,137 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
-// Options configure a Console. The zero value is good for looking.
+// Options configure a Console. The zero value allows reading.
 type Options struct {
-	// Title is what the page is called. Empty means "frontier".
+	// Title is the page's title. Empty means "frontier".
 	Title string
-	// Token is what changes through Page need, and reads except over loopback. Empty means a
-	// random one: see Console.Token.
+	// Token allows changes through Page, and reads except over loopback. Empty means a random token: see
+	// Console.Token.
 	Token string
-	// Operator, if set, says whose token an operator has shown to Page, in place of Token, and that it may change
-	// things: those of a server's operators, for instance.
+	// Operator, if set, checks tokens in place of Token: it returns the token's owner and whether the
+	// owner may change things, such as a server's operators.
 	Operator func(token string) (name string, ok bool)
-	// Import takes in exports and lists. Nil: the frontier's Import does. An error that wraps
-	// ErrConflict is answered with 409.
+	// Import imports exports and lists. Nil means the frontier's Import. An error that wraps ErrConflict
+	// gets status 409.
 	Import func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error)
-	// Adding finds the number of the crawl to which an Action adds URLs, and lets it add them until
-	// done is called: serve.Service.AddingTo does where crawls have names. Nil: there are numbers only.
+	// Adding returns the number of the crawl to which an Action adds URLs, and keeps it valid until done
+	// is called. Set it to serve.Service.AddingTo where crawls have names. Nil: crawls have numbers only.
 	Adding func(CrawlID) (number uint32, done func(), err error)
-	// Leases lists what clients of a server have, and EndLeases ends it: serve.Service's methods of these
-	// names do. Nil: there are no such clients.
+	// Leases lists, and EndLeases ends, the leases of a server's clients. Set them to serve.Service's
+	// methods. Nil: there are no such clients.
 	Leases    func(LeaseQuery) LeaseList
 	EndLeases func(LeaseQuery) (int, error)
-	// Crawls are the first n crawls of a server in the order of their names, and how many there are; Clients
-	// are those that have leases, the oldest leases first: serve.Service's methods of these names do. Nil: not shown.
+	// Crawls returns the first n crawls of a server by name, and their total number. Clients returns the
+	// clients that hold leases, the oldest leases first. Set them to serve.Service's methods. Nil: not
+	// shown.
 	Crawls  func(n int) (list []ServedCrawl, total int)
 	Clients func() []ServedClient
 	// Private makes reads over loopback need the token, too.
 	Private bool
-	// Names are the host names under which Page answers, beside localhost and
-	// addresses of loopback. "*" is any: for a proxy that checks them itself.
+	// Names are the host names under which Page answers, besides localhost and loopback addresses. "*"
+	// allows any: for a proxy that checks names itself.
 	Names []string
-	// MemoryBudget is what memory is compared with. Zero: it is not shown.
+	// MemoryBudget is the bound to show memory against. Zero: not shown.
 	MemoryBudget int64
-	// Watch gets the frontier's events and the crawler's outcomes.
-	// Nil: there are no figures of failures and of politeness.
+	// Watch records the frontier's events and the crawler's outcomes. Nil: no figures of failures and
+	// politeness.
 	Watch *Watch
-	// Figures, if set, tells more figures to show, of a crawler for instance. It is
-	// called every second.
+	// Figures, if set, returns further figures to show, such as a crawler's. It is called every second.
 	Figures func() []Figure
-	// Crawl, if set, tells what a crawler counts; without it pages are visits that the
-	// frontier was told of. It is called every second and with each look at the crawl.
+	// Crawl, if set, returns a crawler's counts; otherwise pages are the visits that the frontier
+	// recorded. It is called every second and for each view of the crawl.
 	Crawl func() Crawl
-	// AtRest says that no process crawls: the frontier was opened to look at it.
+	// AtRest states that no process crawls: the frontier was opened for inspection.
 	AtRest bool
-	// Settings are shown as they are.
+	// Settings are shown unchanged.
 	Settings []Setting
-	// Recrawl, if set, tells how a crawl does that fetches pages again, or nil. It is called
-	// with each look at the crawl.
+	// Recrawl, if set, returns the state of a recrawl, or nil. It is called for each view of the crawl.
 	Recrawl func() *Recrawl
-	// Disk, if set, tells how many bytes the crawl has on disk. It is called once a
-	// minute.
+	// Disk, if set, returns the crawl's bytes on disk. It is called once a minute.
 	Disk func() int64
-	// Checkpoint, if set, makes a copy of the crawl, and says where it is.
+	// Checkpoint, if set, makes a copy of the crawl, and returns its path.
 	Checkpoint func(context.Context) (string, error)
-	// Changed, if set, takes a list of URLs that have changed at a time (package changefeed);
-	// zero means now. Nil: the crawl fetches nothing again.
+	// Changed, if set, takes a list of URLs that changed at a time (package changefeed); zero means now.
+	// Nil: the crawl fetches no page again.
 	Changed func(ctx context.Context, list io.Reader, at time.Time) (changefeed.Result, error)
-	// Stop, if set, ends the crawl in good order. It does not wait for that.
+	// Stop, if set, ends the crawl in good order, without waiting for the end.
 	Stop func()
-	// Normalize spells the URLs that an operator adds or asks about, as the crawler spells
-	// those that it finds. Nil means urlnorm.New().Typed, which also takes user names
-	// and passwords out. A frontier of anything but http and https URLs needs its own.
+	// Normalize spells the URLs that an operator adds or looks up as the crawler spells those it finds.
+	// Nil means urlnorm.New().Typed, which also removes user names and passwords. A frontier of other
+	// URLs than http and https needs its own.
 	Normalize func(url string) (string, error)
-	// Wanted says why the crawl would not take a URL that an operator adds, or nil. If Wanted
-	// is nil all are taken.
+	// Wanted returns why the crawl would not take a URL that an operator adds, or nil. A nil Wanted takes
+	// all.
 	Wanted func(frontier.Entry) error
-	// Parked says why a URL of a host is set aside that is known and does not wait, and
-	// what brings it back; empty if it is not. Nil: none is.
+	// Parked returns why a known URL that does not wait is parked, and what brings it back; empty if it
+	// is not parked. Nil: no URL is parked.
 	Parked func(ctx context.Context, crawl uint32, host, url string) (why string, err error)
-	// Ends tells what became of a URL, the newest first. Nil: what Watch saw lately is shown.
+	// Ends returns the ends of a URL, the newest first. Nil: the page shows what Watch saw recently.
 	Ends func(ctx context.Context, url string) ([]End, error)
-	// Newest tells what became of URLs lately, the newest first, each URL once. Nil: the page has no list of that.
+	// Newest lists recent ends, the newest first, each URL once. Nil: the page has no such list.
 	Newest func(ctx context.Context, q EndsQuery) ([]End, error)
-	// Lot tells whether a crawl's number is of one in which a crawler puts URLs aside, of which
-	// crawl they are, and why: crawler.Lot does. Nil: none is.
+	// Lot reports whether a crawl number is one under which a crawler parks URLs, of which crawl and why.
+	// Set it to crawler.Lot. Nil: none is.
 	Lot func(crawl uint32) (home uint32, why string, ok bool)
-	// Metrics, if set, answers GET /metrics for those who may read the page.
+	// Metrics, if set, answers GET /metrics for clients that may read the page.
 	Metrics http.Handler
-	// Logger gets changes that were asked for, and faults. Nil means silence.
+	// Logger logs changes and faults. Nil: none.
 	Logger *slog.Logger
 }
 
-// Figure is a number that is shown beside those of the frontier.
+// Figure is a number shown beside the frontier's own.
 type Figure struct {
-	Name  string  `json:"name"` // stable, in lower case, with _ between words
+	Name  string  `json:"name"` // stable, lower case, words joined by _
 	Value float64 `json:"value"`
 }
 
-// Crawl is what a crawler counts.
+// Crawl is a crawler's counts.
 type Crawl struct {
-	Pages    int64     // fetched, since it began
-	MaxPages int64     // after which it stops; 0: it does not
-	Workers  int       // that fetch
-	Away     time.Time // since when no host answers; zero: hosts do
+	Pages    int64     // pages fetched since it began
+	MaxPages int64     // the crawl stops after so many; 0: no bound
+	Workers  int       // number of fetching workers
+	Away     time.Time // since when no host has answered; zero: hosts answer
 }
 
-// Setting is one of a crawl's.
+// Setting is a setting of a crawl.
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Console is the server's side. It takes a sample of the frontier's figures about each
-// second until it is closed.
+// Console is the server's side. It samples the frontier's figures about every second until it is closed.
 type Console struct {
 	f       *frontier.Frontier
 	o       Options
 	log     *slog.Logger
 	began   time.Time
-	earlier bool // the frontier had URLs before the process opened it
+	earlier bool // the frontier had URLs before this process opened it
 	history history
 	told    told
 	life    life
-	scans   chan struct{} // slots for what looks at many hosts or URLs
-	answers chan struct{} // slots for answers until they are read
+	scans   chan struct{} // slots for requests that scan hosts or URLs
+	answers chan struct{} // slots for responses until they are read
 
-	templates *template.Template // with the frontier's clock
+	templates *template.Template // they use the frontier's clock
 
 	lookFor        time.Duration
 	ordering       sync.Once
-	sized, ordered chan struct{} // closed when hosts can be listed by size, and in order
+	sized, ordered chan struct{} // closed when hosts can be listed by size, and in domain order
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// maxScans is how many requests may walk over hosts or URLs at once.
+// maxScans is how many requests may scan hosts or URLs at once.
 const maxScans = 4
 
-// maxAnswers is how many requests may be answered at once.
+// maxAnswers is how many responses may be under way at once.
 const maxAnswers = 32
 
 // ErrNoFrontier is returned by New without one.
 var ErrNoFrontier = errors.New("console: no frontier")
 
-// ErrConflict is wrapped by errors of an Options.Import for what does not go with what there is.
+// ErrConflict is wrapped by errors of Options.Import for data that contradict what is there.
 var ErrConflict = errors.New("conflict")
 
 // New returns a Console of f. Close it before f.
@@ -232,18 +228,18 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 	return c, nil
 }
 
-// Token is what changes through Page need.
+// Token returns the token that changes through Page need.
 func (c *Console) Token() string { return c.o.Token }
 
-// Close ends the sampling. Requests under way end as they would.
+// Close ends the sampling. Requests under way continue.
 func (c *Console) Close() error {
 	c.stop()
 	c.done.Wait()
 	return nil
 }
 
-// sample takes one each second on average. The moments are random, as hosts with a pause of a second
-// would else do the same at each of them.
+// sample takes a sample each second on average, at random moments. Otherwise hosts with a pause of one
+// second would be in the same phase in every sample.
 func (c *Console) sample(ctx context.Context) {
 	next := func() time.Duration { return time.Second/2 + mathrand.N(time.Second) }
 	t := time.NewTimer(next())
@@ -255,7 +251,7 @@ func (c *Console) sample(ctx context.Context) {
 		case <-t.C:
 			t.Reset(next())
 			c.take(c.f.Now())
-			c.judged(ctx) // so that it is known since when it is as it is
+			c.judged(ctx) // notes since when the state is what it is
 		}
 	}
 }
@@ -285,15 +281,15 @@ func (c *Console) take(now time.Time) {
 	c.history.add(x)
 }
 
-// Local is the handler for a socket that only its owner may open: it asks for no token.
+// Local returns the handler for a socket that only its owner may open. It needs no token.
 func (c *Console) Local() http.Handler {
 	mux := http.NewServeMux()
 	c.routes(mux, func(h http.HandlerFunc) http.Handler { return h })
 	return c.limited(mux)
 }
 
-// Page is the handler for browsers. Its links and redirects are relative: behind a proxy that takes a
-// path off, it works under that path, which ends in a slash.
+// Page returns the handler for browsers. Its links and redirects are relative, so it works under any path
+// that a proxy strips, if that path ends in a slash.
 func (c *Console) Page() http.Handler {
 	mux := http.NewServeMux()
 	c.routes(mux, c.withToken)
@@ -301,7 +297,7 @@ func (c *Console) Page() http.Handler {
 	return c.guarded(c.readers(c.limited(tidied(mux))))
 }
 
-// Metrics is the handler for a port that has only GET /metrics, under the conditions of Page.
+// Metrics returns a handler for GET /metrics alone, under Page's conditions.
 func (c *Console) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	c.metrics(mux, c.readers)
@@ -314,5 +310,5 @@ func (c *Console) metrics(mux *http.ServeMux, guard func(http.Handler) http.Hand
 	}
 }
 
-// metricsPath is where monitoring systems look.
+// metricsPath is the path that monitoring systems expect.
 const metricsPath = "/metrics"

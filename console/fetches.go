@@ -1,5 +1,4 @@
-// This file keeps what was fetched: the last requests, how they were answered, how fast, and
-// which hosts do not answer well.
+// This file records requests: the last ones, counts by status, latency, and which hosts fail.
 
 package console
 
@@ -20,22 +19,22 @@ const (
 	longError  = 300
 )
 
-// Fetch is a request that has ended, one for a robots.txt included.
+// Fetch is a completed request, also one for a robots.txt.
 type Fetch struct {
-	At       time.Time `json:"at"` // its end
+	At       time.Time `json:"at"` // when it ended
 	Host     string    `json:"host"`
 	URL      string    `json:"url"`
-	Status   int       `json:"status,omitempty"` // 0: there was no answer
-	Bytes    int64     `json:"bytes,omitempty"`  // of the body, as sent
+	Status   int       `json:"status,omitempty"` // 0: no response
+	Bytes    int64     `json:"bytes,omitempty"`  // of the body, as transferred
 	Duration float64   `json:"duration_s"`
 	Error    string    `json:"error,omitempty"`
-	Kind     string    `json:"kind,omitempty"` // of failure, as of frontier.Failure or fetch.Class; empty: it did not fail
+	Kind     string    `json:"kind,omitempty"` // of failure, from frontier.Failure or fetch.Class; empty: success
 }
 
-// Failed reports whether the host could not, or would not, answer just then.
+// Failed reports whether the host could not, or would not, answer.
 func (f Fetch) Failed() bool { return f.Kind != "" }
 
-// What says how it was answered, in a word or two.
+// What describes the result in a word or two.
 func (f Fetch) What() string {
 	if f.Status == 0 {
 		return kindWords(f.Kind)
@@ -43,7 +42,7 @@ func (f Fetch) What() string {
 	return strconv.Itoa(f.Status)
 }
 
-// kindWords says a kind of failure.
+// kindWords describes a kind of failure.
 func kindWords(kind string) string {
 	switch kind {
 	case "dns":
@@ -72,7 +71,7 @@ func kindWords(kind string) string {
 	return "failed"
 }
 
-// Request shows w a request that has ended; crawler.Options.OnFetch takes it.
+// Request records a completed request. Use it as crawler.Options.OnFetch.
 func (w *Watch) Request(url string, res *fetch.Result, err error) {
 	host, hostErr := frontier.HostName(url)
 	if hostErr != nil {
@@ -80,7 +79,7 @@ func (w *Watch) Request(url string, res *fetch.Result, err error) {
 	}
 	o := Fetch{At: res.Ended, Host: host, URL: fetch.Redact(url), Status: res.Status, Bytes: res.Bytes, Duration: res.Duration().Seconds(), Kind: kindOf(res.Status, err)}
 	if e, ok := errors.AsType[*fetch.Error](err); ok && e.Err != nil {
-		err = e.Err // the URL is known already
+		err = e.Err // without the URL, which is known
 	}
 	if err != nil {
 		o.Error = cut(err.Error(), longError)
@@ -88,7 +87,7 @@ func (w *Watch) Request(url string, res *fetch.Result, err error) {
 	w.Fetched(o)
 }
 
-// kindOf is the kind of a failure; empty: there is none.
+// kindOf returns the kind of a failure; empty: success.
 func kindOf(status int, err error) string {
 	switch {
 	case status == http.StatusServiceUnavailable:
@@ -123,7 +122,7 @@ func cut(s string, most int) string {
 	return string(r[:min(len(r), most)]) + "…"
 }
 
-// Fetched takes a request that has ended.
+// Fetched records a completed request.
 func (w *Watch) Fetched(f Fetch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,19 +148,19 @@ func (w *Watch) Fetched(f Fetch) {
 	}
 }
 
-// answeredLocked notes that a host answers.
+// answeredLocked records that a host answers.
 func (w *Watch) answeredLocked(host string, at time.Time) {
 	if a := w.ailing[host]; a != nil {
 		a.since, a.good = time.Time{}, at
 	}
 }
 
-// ailing is what is known of the failures of a host.
+// ailing is the record of a host's failures.
 type ailing struct {
 	by    map[string]int64 // by kind
-	since time.Time        // the first failure since it answered; zero: it answers
-	good  time.Time        // its last answer since it first failed; zero: none
-	last  Fetch            // that failed
+	since time.Time        // first failure since the last answer; zero: the host answers
+	good  time.Time        // last answer since the first failure; zero: none
+	last  Fetch            // last failure
 }
 
 func (a *ailing) total() (n int64) {
@@ -171,7 +170,7 @@ func (a *ailing) total() (n int64) {
 	return n
 }
 
-// ailingLocked is the record of a host that failed.
+// ailingLocked returns the record of a host that failed.
 func (w *Watch) ailingLocked(host string) *ailing {
 	a := w.ailing[host]
 	if a == nil {
@@ -184,7 +183,7 @@ func (w *Watch) ailingLocked(host string) *ailing {
 	return a
 }
 
-// ailingOf is a copy of the record of a host.
+// ailingOf returns a copy of a host's record.
 func (w *Watch) ailingOf(host string) (a ailing, ok bool) {
 	if w == nil {
 		return a, false
@@ -197,8 +196,7 @@ func (w *Watch) ailingOf(host string) (a ailing, ok bool) {
 	return a, false
 }
 
-// failingNow are the hosts that failed and did not answer since, those first that fail for
-// longest.
+// failingNow returns the hosts that have failed without an answer since, the longest-failing first.
 func (w *Watch) failingNow() (hosts []string) {
 	if w == nil {
 		return nil
@@ -216,7 +214,7 @@ func (w *Watch) failingNow() (hosts []string) {
 	return hosts
 }
 
-// silent reports whether all of the last requests failed, and every host asked lately fails.
+// silent reports whether all recent requests failed, and every host contacted recently fails.
 func (w *Watch) silent() bool {
 	if w == nil {
 		return false
@@ -234,29 +232,29 @@ func (w *Watch) silent() bool {
 	return true
 }
 
-// Answer counts requests by the status of the answer; 0 is no answer.
+// Answer counts requests by response status; 0 is no response.
 type Answer struct {
 	Status int   `json:"status"`
 	Count  int64 `json:"count"`
 }
 
-// Traffic is what was sent and came back.
+// Traffic summarizes requests and responses.
 type Traffic struct {
 	Requests int64    `json:"requests"`
 	Failed   int64    `json:"failed"`
 	Bytes    int64    `json:"bytes"`
-	Answers  []Answer `json:"answers,omitempty"`      // the most frequent first
-	Median   float64  `json:"latency_median_s"`       // of the last requests
-	P95      float64  `json:"latency_p95_s"`          // of the same
-	Last     []Fetch  `json:"last,omitempty"`         // the newest first
+	Answers  []Answer `json:"answers,omitempty"`      // most frequent first
+	Median   float64  `json:"latency_median_s"`       // of recent requests
+	P95      float64  `json:"latency_p95_s"`          // of recent requests
+	Last     []Fetch  `json:"last,omitempty"`         // newest first
 	BytesPer float64  `json:"bytes_per_s"`            // over the last minute
-	FailedIn int64    `json:"failed_last_min"`        // requests
-	AllIn    int64    `json:"requests_last_min"`      // the same that did not
-	Early    int64    `json:"contacts_too_early"`     // there must be none
-	Contacts int64    `json:"contacts_with_gap_owed"` // of which that is known
+	FailedIn int64    `json:"failed_last_min"`        // of those, the ones that failed
+	AllIn    int64    `json:"requests_last_min"`      // requests in the last minute
+	Early    int64    `json:"contacts_too_early"`     // must be 0
+	Contacts int64    `json:"contacts_with_gap_owed"` // contacts whose owed gap is known
 }
 
-// counted are the counters that history samples.
+// counted returns the counters that history samples.
 func (w *Watch) counted() (requests, failed, bytes int64) {
 	if w == nil {
 		return 0, 0, 0
@@ -266,7 +264,7 @@ func (w *Watch) counted() (requests, failed, bytes int64) {
 	return w.requests, w.failed, w.bytes
 }
 
-// traffic is what was sent so far, with the last n requests.
+// traffic summarizes all requests, with the last n.
 func (w *Watch) traffic(n int) (x Traffic) {
 	if w == nil {
 		return x
@@ -300,7 +298,7 @@ func (w *Watch) traffic(n int) (x Traffic) {
 	return x
 }
 
-// lastOf are the last requests that are wanted, the newest first.
+// lastOf returns the last requests that match, the newest first.
 func (w *Watch) lastOf(wanted func(Fetch) bool) (list []Fetch) {
 	if w == nil {
 		return nil

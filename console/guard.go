@@ -1,4 +1,4 @@
-// This file keeps strangers out.
+// This file decides which requests are allowed.
 
 package console
 
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// limited bounds what a request may be, and how many answers are in memory: a client may leave its own
+// limited bounds the size of requests, and how many responses are in memory: a client may leave its own
 // unread for a while.
 func (c *Console) limited(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +27,7 @@ func (c *Console) limited(h http.Handler) http.Handler {
 		if len(r.TransferEncoding) > 0 {
 			w.Header().Set("Connection", "close") // there may have been a Content-Length, too, which net/http hides (RFC 9112, 6.1)
 		}
-		if r.URL.Path != metricsPath { // which bounds itself
+		if r.URL.Path != metricsPath { // it has bounds of its own
 			select {
 			case c.answers <- struct{}{}:
 				defer func() { <-c.answers }()
@@ -40,7 +40,7 @@ func (c *Console) limited(h http.Handler) http.Handler {
 	})
 }
 
-// guarded answers only under names that are this machine's, and to its own pages.
+// guarded allows only this machine's names, and requests from its own pages.
 func (c *Console) guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -62,8 +62,8 @@ func (c *Console) guarded(h http.Handler) http.Handler {
 	})
 }
 
-// knows tells whether a Host header is one of ours: a name that a stranger had point
-// here is not.
+// knows reports whether a Host header is one of our names. A stranger may have another name resolve to
+// this address.
 func (c *Console) knows(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -76,22 +76,22 @@ func (c *Console) knows(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// Foreign reports whether a page of another site, or of another port, made a browser send a request,
-// of any method: a request that only reads may take much. Programs send none of the fields that tell.
+// Foreign reports whether a page of another site, or of another port, made a browser send a request, of
+// any method: even a read may be expensive. Programs send none of the header fields it checks.
 func Foreign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
 		return false
 	case "":
-		origin := r.Header.Get("Origin") // of old browsers
+		origin := r.Header.Get("Origin") // from old browsers
 		at, err := url.Parse(origin)
 		return origin != "" && (err != nil || at.Host != r.Host)
 	}
 	return true
 }
 
-// strays reports whether a request is foreign, and not of one who follows a link to the first page, or
-// from the same site to any page.
+// strays reports whether a request is foreign, except a link to the first page, or a link from the same
+// site to any page.
 func strays(r *http.Request) bool {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	follows := read && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -99,12 +99,13 @@ func strays(r *http.Request) bool {
 	return Foreign(r) && !(follows && page)
 }
 
-// readers lets through who may read: who connects to an address of loopback, unless
-// Options.Private is set, or has the token, as a Bearer or as the cookie that enter gives. The others are asked for it.
+// readers lets through clients that may read: those connected to a loopback address, unless
+// Options.Private is set, or with the token, as Bearer or in the cookie that enter sets. It asks others
+// for the token.
 func (c *Console) readers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.Method != http.MethodGet && r.Method != http.MethodHead: // asks for the token itself
+		case r.Method != http.MethodGet && r.Method != http.MethodHead: // the handler itself asks for the token
 		case assets[r.URL.Path] != "" || r.URL.Path == "/enter" || c.mayRead(r):
 		case strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == metricsPath:
 			w.Header().Set("WWW-Authenticate", "Bearer")
@@ -118,12 +119,12 @@ func (c *Console) readers(h http.Handler) http.Handler {
 	})
 }
 
-// mayRead tells whether the one who asks may read.
+// mayRead reports whether the client may read.
 func (c *Console) mayRead(r *http.Request) bool {
 	return !c.o.Private && local(r) || c.opens(bearer(r)) || c.entered(r)
 }
 
-// local tells whether a request came to an address of loopback.
+// local reports whether a request arrived on a loopback address.
 func local(r *http.Request) bool {
 	a, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if a == nil {
@@ -138,13 +139,13 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// cookie is what a browser shows that has entered. It tells nothing of the token. It opens
-// what the page can do, and none of the API but what is read: other programs of this machine
-// that a browser talks to get to see it too, as browsers do not keep ports apart. It has no path, so it
-// is for the path under which the browser knows the page.
+// cookie is what a browser sends after it has signed in. It reveals nothing about the token. It allows
+// what the page can do, and of the API only reads: browsers do not separate ports, so they send it to
+// other programs on this machine, too. It has no path attribute, so it applies to the path under which
+// the browser sees the page.
 func (c *Console) cookie() *http.Cookie { return c.cookieOf("page") }
 
-// cookieOf is the one of an operator with a name, which it holds.
+// cookieOf returns the cookie of a named operator; it contains the name.
 func (c *Console) cookieOf(name string) *http.Cookie {
 	sum, mark := sha256.Sum256([]byte("frontier page "+c.o.Token)), sha256.Sum256([]byte("frontier page "+c.o.Token+"\x00"+name))
 	return &http.Cookie{
@@ -155,7 +156,7 @@ func (c *Console) cookieOf(name string) *http.Cookie {
 
 func (c *Console) entered(r *http.Request) bool { return c.who(r) != "" }
 
-// who is the name of the person or program that signed in; empty if none did.
+// who returns the name of the person or program that signed in; empty: nobody has.
 func (c *Console) who(r *http.Request) string {
 	x, err := r.Cookie(c.cookie().Name)
 	if err != nil {
@@ -174,7 +175,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	lead(w, r, backOf(r), http.StatusSeeOther) // tokened has set the cookie
 }
 
-// leave takes the cookie back.
+// leave removes the cookie.
 func (c *Console) leave(w http.ResponseWriter, r *http.Request) {
 	x := c.cookie()
 	x.Value, x.MaxAge = "", -1
@@ -182,10 +183,10 @@ func (c *Console) leave(w http.ResponseWriter, r *http.Request) {
 	lead(w, r, "", http.StatusSeeOther)
 }
 
-// errToken is the answer to who has not the token.
+// errToken refuses a client without the token.
 var errToken = errors.New("console: wrong token: the command that runs the crawl says which")
 
-// withToken lets programs through who have the token, as a Bearer.
+// withToken lets through programs with the token as Bearer.
 func (c *Console) withToken(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.opens(bearer(r)) {
@@ -197,7 +198,7 @@ func (c *Console) withToken(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// opens reports whether a token lets who shows it change things.
+// opens reports whether a token allows changes.
 func (c *Console) opens(token string) bool {
 	if c.o.Operator == nil {
 		return same(token, c.o.Token)
@@ -206,7 +207,7 @@ func (c *Console) opens(token string) bool {
 	return ok
 }
 
-// nameOf is whose token it is.
+// nameOf returns the token's owner.
 func (c *Console) nameOf(token string) string {
 	if c.o.Operator == nil {
 		return "page"
@@ -215,16 +216,16 @@ func (c *Console) nameOf(token string) string {
 	return name
 }
 
-// whoKey is the key of who asks, in a context.
+// whoKey is the context key of the client's name.
 type whoKey struct{}
 
-// As returns a context for requests to Local in the name of a user: the log says who changed what.
+// As returns a context for requests to Local in a user's name, for the log of changes.
 func As(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, whoKey{}, who)
 }
 
-// tokened lets through who has the token in a form's field, or has entered. The others are asked
-// for the token, and what they wanted to do is done when they give it.
+// tokened lets through clients with the token in a form field, or signed in. It asks others for the
+// token, and then does what they wanted.
 func (c *Console) tokened(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
@@ -246,7 +247,7 @@ func (c *Console) tokened(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// askToken asks for the token with a page; wrong says that one was given.
+// askToken responds with a page that asks for the token; wrong: the one given was wrong.
 func (c *Console) askToken(w http.ResponseWriter, r *http.Request, wrong bool) {
 	d := enterData{Action: "enter", Back: placeOf(r), Wrong: wrong, Reads: c.mayRead(r)}
 	if r.Method == http.MethodPost {
@@ -262,15 +263,15 @@ func (c *Console) askToken(w http.ResponseWriter, r *http.Request, wrong bool) {
 	c.show(w, r, "enter.html", "Sign in", d, errToken)
 }
 
-// enterData is what the page shows that asks for the token.
+// enterData is the data of the sign-in page.
 type enterData struct {
 	Action, Back string
-	Fields       [][2]string // of the form that wanted it
+	Fields       [][2]string // of the form that was sent
 	Wrong        bool
-	Reads        bool // the page is shown without it
+	Reads        bool // the page may be read without the token
 }
 
-// same compares in a time that says nothing, not even of lengths.
+// same compares in constant time, also for different lengths.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

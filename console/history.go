@@ -1,5 +1,5 @@
-// This file remembers figures: of the last ten minutes each second, and since the start at
-// times further apart the longer that is.
+// This file samples figures: every second for the last ten minutes, and since the start at intervals that
+// double as time passes.
 
 package console
 
@@ -10,24 +10,24 @@ import (
 
 const (
 	seconds   = 10 * 60
-	coarsest  = 1440             // samples since the start; when there are more, every other goes
-	coarseGap = 15 * time.Second // between them at first
+	coarsest  = 1440             // samples since the start; when full, every other one is dropped
+	coarseGap = 15 * time.Second // initial interval of these
 )
 
-// sample is what the figures were at one moment. Counts only grow.
+// sample holds the figures at one moment. Counts only grow.
 type sample struct {
 	at                             time.Time
 	added, handedOut, done, failed int64
 	pages, bytes                   int64
-	requests, wrong                int64 // requests that were sent, and those that failed
+	requests, wrong                int64 // requests sent, and those that failed
 	waiting, memory                int64
 	states                         hostStates
 	disk                           int64
 	hasDisk                        bool
-	figures                        []Figure // nil in what is older than the last sample
+	figures                        []Figure // only in the last sample
 }
 
-// history is what was sampled, the newest last.
+// history holds the samples, the newest last.
 type history struct {
 	mu      sync.Mutex
 	fine    []sample
@@ -69,7 +69,7 @@ func (h *history) add(x sample) {
 	h.coarse = append(h.coarse, x)
 }
 
-// last is the newest sample, with what is taken more rarely.
+// last returns the newest sample, and the figures that are sampled less often.
 func (h *history) last() (x sample, figures []Figure, disk int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *history) last() (x sample, figures []Figure, disk int64) {
 	return x, h.figures, h.disk
 }
 
-// ago is the newest sample, and the one a time before it, or the oldest.
+// ago returns the newest sample, and the one from d before it, or the oldest.
 func (h *history) ago(d time.Duration) (then, now sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +94,7 @@ func (h *history) ago(d time.Duration) (then, now sample) {
 	return then, now
 }
 
-// per is how much of something came each second.
+// per returns an average per second.
 func per(then, now int64, d time.Duration) float64 {
 	if d <= 0 {
 		return 0
@@ -102,7 +102,7 @@ func per(then, now int64, d time.Duration) float64 {
 	return max(0, float64(now-then)/d.Seconds())
 }
 
-// Rate is how much of something happened each second, in the time up to At.
+// Rate is an average per second over the time up to At.
 type Rate struct {
 	At        time.Time `json:"at"`
 	Added     float64   `json:"added"`
@@ -115,7 +115,7 @@ type Rate struct {
 	Memory    int64     `json:"memory_bytes"`
 }
 
-// within are the samples of the last d, the newest last; all since the start if d is zero.
+// within returns the samples of the last d, the newest last; all if d is zero.
 func (h *history) within(d time.Duration) []sample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,7 +136,7 @@ func (h *history) within(d time.Duration) []sample {
 	return out
 }
 
-// thin leaves about n of samples, evenly, the newest among them.
+// thin returns about n of the samples, evenly spaced, including the newest.
 func thin(all []sample, n int) (out []sample) {
 	step := max(1, (len(all)-1+n-1)/n)
 	for i := max(0, len(all)-1) % step; i < len(all); i += step {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// lookFor is how long a request looks for hosts; but leastLooked are looked at.
+	// lookFor is how long a request searches; it looks at leastLooked hosts in any case.
 	lookFor     = 50 * time.Millisecond
 	leastLooked = 128
-	fewHosts    = 5000 // that are sorted while a reader waits
+	fewHosts    = 5000 // sorted while a reader waits
 )
 
-// hosts lists hosts: in domain order, or the largest.
+// hosts lists hosts, in domain order or the largest first.
 func (c *Console) hosts(r *http.Request) (any, error) {
 	q := &query{r: r}
 	scope, n := q.scope(c.f), q.num("n", maxList, 100)
@@ -61,7 +61,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 		return out, nil
 	}
 	looked, until := 0, time.Now().Add(c.lookFor)
-	// enough tells before each host whether that begins the next part.
+	// enough reports, before each host, whether that one begins the next part.
 	enough := func() bool {
 		looked++
 		if len(out.Hosts) == n || looked > leastLooked && looked%32 == 0 && time.Now().After(until) {
@@ -94,7 +94,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 			continue
 		}
 		switch h, err := c.f.Host(r.Context(), name); {
-		case err == nil && h.Resident: // it may have gone meanwhile
+		case err == nil && h.Resident: // otherwise it has gone
 			take(h)
 		case err != nil && !errors.Is(err, frontier.ErrUnknownHost):
 			return nil, refused(err)
@@ -103,14 +103,13 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	return out, r.Context().Err()
 }
 
-// ready tells whether hosts can be listed without a long wait: by size, or in order. What
-// makes them so is begun by the first reader: a crawl without readers does not pay
-// for it.
+// ready reports whether hosts can be listed without a long wait: by size, or in domain order. The first
+// reader starts the sorting, so a crawl without readers does not pay for it.
 func (c *Console) ready(what <-chan struct{}) bool {
 	if c.f.Stats().Hosts <= fewHosts {
 		c.ordering.Do(c.order)
 	} else {
-		c.ordering.Do(func() { go c.order() }) // it ends with the frontier, if not before
+		c.ordering.Do(func() { go c.order() }) // ends with the frontier at the latest
 	}
 	select {
 	case <-what:
@@ -125,7 +124,7 @@ func (c *Console) ready(what <-chan struct{}) bool {
 	}
 }
 
-// order has the frontier put its hosts in order, in short steps.
+// order lets the frontier sort its hosts, in short steps.
 func (c *Console) order() {
 	c.f.Largest(1)
 	close(c.sized)
@@ -135,7 +134,7 @@ func (c *Console) order() {
 	close(c.ordered)
 }
 
-// Reasons are those for which a list of hosts can be asked: of frontier.Reason, and parked.
+// Reasons returns the reasons by which hosts can be listed: those of frontier.Reason, and parked.
 func Reasons() (names []string) {
 	for r := frontier.ReasonTurn; r <= frontier.ReasonLimit; r++ {
 		names = append(names, r.String())

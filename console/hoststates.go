@@ -1,4 +1,4 @@
-// This file counts hosts by what keeps them: the answer to why a crawl is not faster.
+// This file counts hosts by state, which explains the pace of a crawl.
 
 package console
 
@@ -10,29 +10,29 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// hostState is what a host that has URLs does.
+// hostState is the state of a host that has URLs.
 type hostState uint8
 
 const (
-	hostFetching hostState = iota // a request to it is under way
-	hostReady                     // the next worker may have it
-	hostPausing                   // it is left alone for its delay
-	hostSlowed                    // it failed or asked for it, and is slowed down
-	hostProbed                    // it only fails: quarantine
-	hostHeld                      // an operator or a limit holds it
+	hostFetching hostState = iota // a request is under way
+	hostReady                     // the next worker may take it
+	hostPausing                   // waits for its delay
+	hostSlowed                    // slowed down after failures or at its request
+	hostProbed                    // in quarantine: it only fails
+	hostHeld                      // held by an operator or a limit
 	numStates
 )
 
 var stateNames = [numStates]string{"fetching", "ready", "delayed", "backing off", "in quarantine", "held"}
 
-// hostStates counts hosts.
+// hostStates counts hosts by state.
 type hostStates struct {
 	n    [numStates]int64
-	of   int64 // all that have URLs that wait or are fetched, as far as they were looked at
-	part bool  // only the largest were
+	of   int64 // hosts with URLs that wait or are being fetched, as far as counted
+	part bool  // only the largest hosts were counted
 }
 
-// stateOf is what a host does; ok is false if it has nothing to fetch.
+// stateOf returns a host's state; ok is false if it has nothing to fetch.
 func stateOf(row HostRow, reason frontier.Reason) (_ hostState, ok bool) {
 	switch {
 	case row.Leased > 0:
@@ -53,12 +53,10 @@ func stateOf(row HostRow, reason frontier.Reason) (_ hostState, ok bool) {
 	return hostReady, true
 }
 
-// watchedFor is how long after a look at a crawl its hosts go on being counted, if that costs
-// something.
+// watchedFor is how long hosts are counted after a reader's last request, where counting is expensive.
 const watchedFor = time.Minute
 
-// survey counts the hosts: all if they are few, or else the largest, and those only while
-// a reader looks at the crawl.
+// survey counts the hosts. Of many hosts it counts only the largest, and only while a reader watches.
 func (c *Console) survey(now time.Time) (x hostStates) {
 	count := func(h frontier.HostInfo) {
 		row := c.hostRow(h)
@@ -86,25 +84,26 @@ func (c *Console) survey(now time.Time) (x hostStates) {
 // surveyed is how many hosts are counted each second.
 const surveyed = 1000
 
-// Problem is a host that does not answer well.
+// Problem is a host that fails.
 type Problem struct {
 	Host    string     `json:"host"`
-	What    string     `json:"what"`             // kind of failure, in words
-	Status  int        `json:"status,omitempty"` // of the last answer that failed
+	What    string     `json:"what"`             // kind of failure, for people
+	Status  int        `json:"status,omitempty"` // of the last failed response
 	Error   string     `json:"error,omitempty"`
 	URL     string     `json:"url,omitempty"` // that failed last
 	Since   *time.Time `json:"since,omitempty"`
-	Last    *time.Time `json:"last,omitempty"` // failure
-	Good    *time.Time `json:"good,omitempty"` // the last answer, if one came since it first failed
+	Last    *time.Time `json:"last,omitempty"` // last failure
+	Good    *time.Time `json:"good,omitempty"` // last answer since the first failure, if any
 	Waiting int64      `json:"waiting"`
-	Row     int        `json:"failures,omitempty"` // in a row
-	Next    string     `json:"next"`               // what happens, in words
-	Severe  bool       `json:"severe,omitempty"`   // it is in quarantine
+	Row     int        `json:"failures,omitempty"` // consecutive
+	Next    string     `json:"next"`               // what happens next, for people
+	Severe  bool       `json:"severe,omitempty"`   // in quarantine
 }
 
 const maxProblems = 50
 
-// problems are the hosts that fail, the longest first, up to maxProblems, and how many there are.
+// problems returns the failing hosts, the longest-failing first, up to maxProblems, and their total
+// number.
 func (c *Console) problems(ctx context.Context, now time.Time) (list []Problem, all int) {
 	hosts := c.o.Watch.failingNow()
 	for _, name := range hosts[:min(len(hosts), maxProblems)] {
@@ -119,7 +118,7 @@ func (c *Console) problems(ctx context.Context, now time.Time) (list []Problem, 
 	return list, len(hosts)
 }
 
-// problem says what is wrong with a host, and what happens next.
+// problem describes a failing host.
 func (c *Console) problem(h frontier.HostInfo, now time.Time) Problem {
 	row := c.hostRow(h)
 	p := Problem{Host: h.Host, Waiting: row.Waiting, Row: h.Backoff.Failures, Severe: h.Backoff.Probes > 0}
@@ -131,7 +130,7 @@ func (c *Console) problem(h frontier.HostInfo, now time.Time) Problem {
 	return p
 }
 
-// nextOf says what happens next to a host that fails.
+// nextOf describes what happens next to a failing host.
 func nextOf(h frontier.HostInfo, row HostRow, now time.Time) string {
 	wait := ""
 	if row.Due != nil && row.Due.Sub(now) >= time.Second {

@@ -1,4 +1,4 @@
-// This file takes in what Export wrote, or a list of URLs.
+// This file imports exports and lists of URLs.
 
 package console
 
@@ -14,18 +14,18 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// Imported is what an import did.
+// Imported is the result of an import.
 type Imported struct {
 	frontier.Imported
-	// Faults are what was wrong with the first lines of a list that were passed over.
+	// Faults describe the first bad lines of a list.
 	Faults []string `json:"faults,omitempty"`
 }
 
-// faultsAtMost is how many faults an answer lists.
+// faultsAtMost is the most faults in a response.
 const faultsAtMost = 10
 
-// takeIn imports an export, whole or not at all, or the good lines of a list, whose URLs are
-// spelled by Options.Normalize.
+// takeIn imports an export, whole or not at all, or the good lines of a list. Options.Normalize spells
+// the URLs of a list.
 func (c *Console) takeIn(ctx context.Context, r io.Reader) (x Imported, err error) {
 	in := bufio.NewReader(r)
 	var o frontier.ImportOptions
@@ -57,7 +57,7 @@ func (c *Console) imports(ctx context.Context, r io.Reader, o frontier.ImportOpt
 	return c.f.Import(ctx, r, o)
 }
 
-// isList tells whether the first line is none of an export.
+// isList reports whether the first line is not that of an export.
 func isList(r *bufio.Reader) bool {
 	for n := 64; ; n *= 2 {
 		b, err := r.Peek(min(n, r.Size()))
@@ -68,7 +68,7 @@ func isList(r *bufio.Reader) bool {
 	}
 }
 
-// joined are the errors that are joined in err.
+// joined splits a joined error.
 func joined(err error) (all []error) {
 	many, ok := err.(interface{ Unwrap() []error })
 	switch {

@@ -1,4 +1,4 @@
-// This file lists the leases that clients of a served frontier have, and ends them.
+// This file lists and ends leases of a served frontier's clients.
 
 package console
 
@@ -10,41 +10,41 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Lease is one that a client of a served frontier has.
+// Lease is a lease of a served frontier's client.
 type Lease struct {
 	Lease  string    `json:"lease"`         // its ID
-	Client string    `json:"client"`        // the name of its token or certificate, else its address
-	Host   string    `json:"host"`          // that it may contact
+	Client string    `json:"client"`        // the name of its token or certificate, or its address
+	Host   string    `json:"host"`          // the host that it may contact
 	URL    string    `json:"url,omitempty"` // empty: the lease is for a contact only
 	Crawl  string    `json:"crawl,omitempty"`
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"` // when it ends by itself
-	// Earlier says that a server that has stopped since handed it out: its URL waits again, and its
-	// host is left alone.
+	Until  time.Time `json:"until"` // its deadline
+	// Earlier marks a lease from before the server's last restart: its URL waits again, and its host
+	// stays reserved.
 	Earlier bool `json:"earlier,omitempty"`
 }
 
-// LeaseQuery says which leases. What is empty does not narrow them.
+// LeaseQuery selects leases. Empty fields select all.
 type LeaseQuery struct {
-	Lease  string         // an ID
+	Lease  string         // lease ID
 	Client string         // as in Lease.Client
 	Scope  frontier.Scope // of hosts; the zero Scope: all
-	N      int            // the oldest N are listed; zero means 100, and 10,000 is the most
+	N      int            // most leases, the oldest; zero means 100, at most 10,000
 }
 
-// maxLeases is how many leases an answer has at most.
+// maxLeases is the most leases in a response.
 const maxLeases = 10_000
 
-// LeaseList is an answer: the oldest first.
+// LeaseList is a list of leases, the oldest first.
 type LeaseList struct {
 	Leases []Lease `json:"leases"`
-	Total  int     `json:"total"` // how many there are, also those that are not in the list
+	Total  int     `json:"total"` // how many match, in the list or not
 }
 
-// errNoLeases is returned where no client takes leases.
+// errNoLeases is returned if no server with clients runs here.
 var errNoLeases = fmt.Errorf("%w: no server runs here whose clients have leases", ErrAction)
 
-// leases lists them.
+// leases lists leases.
 func (c *Console) leases(r *http.Request) (any, error) {
 	q := &query{r: r}
 	x := LeaseQuery{Client: q.str("client"), Scope: q.scope(c.f), N: q.num("n", maxLeases, 100)}
@@ -62,7 +62,7 @@ func (c *Console) leases(r *http.Request) (any, error) {
 	return c.o.Leases(x), nil
 }
 
-// endLeases ends those of an Action.
+// endLeases ends the leases that an Action selects.
 func (c *Console) endLeases(a Action, s frontier.Scope) (Result, error) {
 	if c.o.EndLeases == nil {
 		return Result{}, errNoLeases
@@ -81,7 +81,7 @@ func (c *Console) endLeases(a Action, s frontier.Scope) (Result, error) {
 	return Result{Said: text + " ended: the URLs wait again, and the hosts are left alone as after a contact", Count: int64(n)}, err
 }
 
-// leasesPage shows them to who may end them.
+// leasesPage shows leases to operators who may end them.
 func (c *Console) leasesPage(w http.ResponseWriter, r *http.Request) {
 	if !c.entered(r) {
 		c.askToken(w, r, false)
@@ -92,7 +92,7 @@ func (c *Console) leasesPage(w http.ResponseWriter, r *http.Request) {
 	c.show(w, r, "leases.html", "Leases", leasesData{l, l.Total - len(l.Leases), r.FormValue("client"), r.FormValue("scope")}, err)
 }
 
-// leasesData is what the list of leases shows.
+// leasesData is the data of the leases page.
 type leasesData struct {
 	LeaseList
 	More          int

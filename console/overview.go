@@ -1,4 +1,4 @@
-// This file prepares the first page.
+// This file prepares the first page's data.
 
 package console
 
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// overviewData is what the first page shows.
+// overviewData is the data of the first page.
 type overviewData struct {
 	Status
 	PagesSpark, RateSpark, WaitingSpark, FailedSpark template.HTML
@@ -21,10 +21,10 @@ type overviewData struct {
 	Windows     []window
 	Layers      []layer
 	Due         []HostRow
-	MemoryShare int // per cent of the budget
+	MemoryShare int // percent of the budget
 	Mean        float64
 	FailedShare float64
-	More        int // problems that are not shown
+	More        int // problems not shown
 	Settings    []Setting
 
 	CanStop, CanCheckpoint bool
@@ -35,23 +35,23 @@ type overviewData struct {
 	MoreCrawls, MoreClients int
 }
 
-// window is a part of the past that a chart shows.
+// window is the period that a chart shows.
 type window struct {
 	Name, Query string
 	Chosen      bool
 	d           time.Duration
 }
 
-// layer is one of the stacked chart, for its legend.
+// layer is a legend entry of the stacked chart.
 type layer struct {
 	Class, Name string
 	Now         int64
 }
 
-// layerClasses are those of the style sheet, by hostState.
+// layerClasses are the CSS classes, by hostState.
 var layerClasses = [numStates]string{"s-fetching", "s-ready", "s-pausing", "s-slowed", "s-probed", "s-held"}
 
-// shownProblems is how many hosts that fail are on the first page.
+// shownProblems is how many failing hosts the first page shows.
 const shownProblems = 6
 
 func (c *Console) overview(r *http.Request) (any, error) {
@@ -84,7 +84,7 @@ func (c *Console) overview(r *http.Request) (any, error) {
 	}
 	x.GapChart = gapChart(x.Gaps)
 	x.AnswerChart = answerChart(x.Traffic.Answers)
-	next, _ := c.f.Upcoming(r.Context(), 8, false) // a closed frontier yields nothing
+	next, _ := c.f.Upcoming(r.Context(), 8, false) // a closed frontier yields none
 	for _, u := range next {
 		x.Due = append(x.Due, c.hostRow(u.Host))
 	}
@@ -104,7 +104,7 @@ func (c *Console) overview(r *http.Request) (any, error) {
 	return x, nil
 }
 
-// sparks draws the small lines of the last minutes.
+// sparks draws the sparklines.
 func (x *overviewData) sparks(all []sample) {
 	all = thin(all, 60)
 	var pages, rate, waiting, failed []float64
@@ -117,14 +117,14 @@ func (x *overviewData) sparks(all []sample) {
 	x.PagesSpark = spark("pages fetched, over the last minutes", "accent", pages)
 	x.RateSpark = spark("pages a second, over the last minutes", "accent", rate)
 	x.WaitingSpark = spark("URLs that wait, over the last minutes", "accent", waiting)
-	class := "dim" // a line along the bottom is no alarm
+	class := "dim" // a flat line at 0 must not look like an alarm
 	if slices.ContainsFunc(failed, func(n float64) bool { return n > 0 }) {
 		class = "bad"
 	}
 	x.FailedSpark = spark("failed requests a second, over the last minutes", class, failed)
 }
 
-// hostsChart draws what hosts did.
+// hostsChart draws hosts by state over time.
 func (x *overviewData) hostsChart(all []sample, name string) {
 	var moments []moment
 	for part := range slices.Chunk(all, max(1, (len(all)+149)/150)) {
@@ -165,7 +165,7 @@ func gapChart(g Gaps) template.HTML {
 	return bars("gaps kept between contacts with a host, as multiples of the gap owed", all)
 }
 
-// shownAnswers is how many kinds of answers are on the first page.
+// shownAnswers is how many statuses the first page shows.
 const shownAnswers = 8
 
 func answerChart(answers []Answer) template.HTML {

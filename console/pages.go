@@ -1,5 +1,5 @@
-// This file shows the frontier to a browser. Pages are whole without JavaScript; with it
-// what is marked as live is fetched anew every two seconds.
+// This file shows the frontier in a browser. Pages are complete without JavaScript; with it, parts marked
+// as live are fetched again every two seconds.
 
 package console
 
@@ -58,10 +58,10 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"in":    untimed, "since": untimed, "age": untimed,
 }).ParseFS(files, "page/*.html"))
 
-// untimed stands for what needs a Console's clock: in, since and age.
+// untimed stands in for in, since and age, which need a Console's clock.
 func untimed(*time.Time) string { return "" }
 
-// in is the time until t, in words.
+// in formats the time until t.
 func (c *Console) in(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -72,7 +72,7 @@ func (c *Console) in(t *time.Time) string {
 	return "now"
 }
 
-// age is the time since t, in words.
+// age formats the time since t.
 func (c *Console) age(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -80,7 +80,7 @@ func (c *Console) age(t *time.Time) string {
 	return Ago(max(0, c.f.Now().Sub(*t)).Round(time.Second))
 }
 
-// since is how long ago t was, in words.
+// since formats how long ago t was.
 func (c *Console) since(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -88,18 +88,18 @@ func (c *Console) since(t *time.Time) string {
 	return c.age(t) + " ago"
 }
 
-// view is what a template gets.
+// view is the data of a page's template.
 type view struct {
-	Title string // of the crawl
-	Name  string // of the page
-	Root  string // the first page as seen from this one: links are relative, as a proxy may have the page under a path
-	Path  string // to come back to, from Root
-	Said  string // what the last action did
-	Wrong string // or why it did not
-	In    bool   // the browser has entered
-	Open  bool   // or may look
-	Ends  bool   // there is a list of what became of URLs
-	Lends bool   // clients have leases, and the page may show them
+	Title string // the crawl's
+	Name  string // the page's
+	Root  string // relative path to the first page: a proxy may serve the page under a path
+	Path  string // where to return to, relative to Root
+	Said  string // result of the last action
+	Wrong string // or its error
+	In    bool   // the browser is signed in
+	Open  bool   // or may read without that
+	Ends  bool   // the ends page exists
+	Lends bool   // the leases page exists, and may be shown
 	Live  *Status
 	Data  any
 }
@@ -131,12 +131,12 @@ func (c *Console) pages(mux *http.ServeMux) {
 	}
 }
 
-// assets are files that say nothing of the crawl, by their paths.
+// assets maps paths to files that reveal nothing about the crawl.
 var assets = map[string]string{"/style.css": "style.css", "/live.js": "live.js", "/mark.svg": "mark.svg", "/favicon.ico": "mark.svg"}
 
 var errNoPage = errors.New("there is no such page")
 
-// show answers with a page. What fails half way is not sent.
+// show responds with a page. If the template fails, it sends none of it.
 func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string, data any, err error) {
 	code := http.StatusOK
 	v := view{Title: c.o.Title, Name: name, Root: rootOf(r), Path: placeOf(r), Said: c.told.text(r.FormValue("said")), In: c.entered(r), Data: data}
@@ -172,10 +172,10 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = b.WriteTo(w) // a client that is gone
+	_, _ = b.WriteTo(w) // fails only if the client disconnected
 }
 
-// plain is an error without the names of packages before it.
+// plain returns an error's text without package names.
 func plain(err error) string {
 	text := err.Error()
 	for _, prefix := range []string{"console: ", "frontier: ", "scope: "} {
@@ -184,7 +184,7 @@ func plain(err error) string {
 	return text
 }
 
-// pathOf is a URL without its scheme and host.
+// pathOf returns a URL without its scheme and host.
 func pathOf(u string) string {
 	if _, rest, ok := strings.Cut(u, "://"); ok {
 		if i := strings.IndexByte(rest, '/'); i >= 0 {
@@ -194,7 +194,7 @@ func pathOf(u string) string {
 	return u
 }
 
-// stateWord says what a host does that has a reason not to be served.
+// stateWord describes why a host is not served.
 func stateWord(reason string) string {
 	switch reason {
 	case frontier.ReasonLeased.String():
@@ -221,7 +221,7 @@ func stateWord(reason string) string {
 	return reason
 }
 
-// level is how bad an event is: bad, warn, good, or nothing.
+// level returns an event's severity: bad, warn, good, or empty.
 func level(kind string) string {
 	switch kind {
 	case frontier.EventStoreError.String(), frontier.EventHostGivenUp.String():
@@ -234,7 +234,7 @@ func level(kind string) string {
 	return ""
 }
 
-// urlPage answers about a URL, or, if it is asked about a host, leads to that.
+// urlPage shows a URL. Given a host, it redirects to the host's page.
 func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
 	asked := strings.TrimSpace(r.FormValue("url"))
 	if s, err := ParseScope(asked); err == nil && !strings.ContainsAny(asked, "/ ") && !strings.HasPrefix(asked, "*") {
@@ -250,7 +250,7 @@ func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
 	c.show(w, r, "url.html", "URL", x, err)
 }
 
-// hostsData is what the list of hosts shows.
+// hostsData is the data of the hosts page.
 type hostsData struct {
 	HostList
 	Scope, Reason, Match, Sort string
@@ -268,7 +268,7 @@ func (c *Console) hostsPage(r *http.Request) (any, error) {
 	return d, nil
 }
 
-// urlsData is what the list of URLs shows.
+// urlsData is the data of the URLs page.
 type urlsData struct {
 	URLList
 	Scope    string
@@ -285,7 +285,7 @@ func (c *Console) urlsPage(r *http.Request) (any, error) {
 	return d, nil
 }
 
-// maxRulesPage is how many rules a page shows.
+// maxRulesPage is the most rules on a page.
 const maxRulesPage = 500
 
 func (c *Console) rulesPage(r *http.Request) (any, error) {
@@ -300,7 +300,7 @@ func (c *Console) rulesPage(r *http.Request) (any, error) {
 	return l, nil
 }
 
-// next is the address of the next part.
+// next returns the address of the next part.
 func next(r *http.Request, after string) string {
 	if after == "" {
 		return ""
@@ -311,7 +311,7 @@ func next(r *http.Request, after string) string {
 	return "?" + q.Encode()
 }
 
-// form carries out what a form asks for, and goes back to its page.
+// form carries out a form's action, and redirects to the form's page.
 func (c *Console) form(w http.ResponseWriter, r *http.Request) {
 	a, err := formAction(r.PostForm)
 	var done Result
@@ -329,20 +329,20 @@ func (c *Console) form(w http.ResponseWriter, r *http.Request) {
 	lead(w, r, to+"?"+q.Encode(), http.StatusSeeOther)
 }
 
-// backOf is the page of this console that a form leads back to, from the first page; that one is empty.
+// backOf returns the page that a form returns to, relative to the first page; empty: the first page.
 func backOf(r *http.Request) string {
 	back, err := url.Parse(r.PostForm.Get("back"))
 	if err != nil || back.IsAbs() || back.Host != "" || back.Opaque != "" {
 		return ""
 	}
-	to := (&url.URL{Path: path.Clean("/" + back.Path)}).EscapedPath()[1:] // nothing above the first page
+	to := (&url.URL{Path: path.Clean("/" + back.Path)}).EscapedPath()[1:] // never above the first page
 	if q := back.Query(); len(q) > 0 {
 		to += "?" + q.Encode()
 	}
 	return to
 }
 
-// rootOf is the first page as seen from the address that was asked for.
+// rootOf returns the relative path from the requested address to the first page.
 func rootOf(r *http.Request) string {
 	if deep := strings.Count(r.URL.EscapedPath(), "/") - 1; deep > 0 {
 		return strings.Repeat("../", deep)
@@ -350,17 +350,17 @@ func rootOf(r *http.Request) string {
 	return "./"
 }
 
-// placeOf is the address that was asked for as seen from the first page.
+// placeOf returns the requested address relative to the first page.
 func placeOf(r *http.Request) string { return strings.TrimLeft(r.URL.RequestURI(), "/") }
 
-// lead redirects to a page, given as seen from the first. http.Redirect makes paths absolute, which are
-// wrong if a proxy has the page under a path. What begins with a dot and a slash is on no other host.
+// lead redirects to a page, given relative to the first. http.Redirect would make the path absolute,
+// which is wrong behind a proxy that strips a path. The leading ./ keeps the target on this host.
 func lead(w http.ResponseWriter, r *http.Request, to string, code int) {
 	w.Header().Set("Location", rootOf(r)+to)
 	w.WriteHeader(code)
 }
 
-// tidied redirects from paths that are not clean, as http.ServeMux does, but to relative ones.
+// tidied redirects unclean paths, as http.ServeMux does, but with relative redirects.
 func tidied(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked := r.URL.EscapedPath()
@@ -379,11 +379,11 @@ func tidied(h http.Handler) http.Handler {
 	})
 }
 
-// formAction reads an Action from a form's fields.
+// formAction reads an Action from a form.
 func formAction(f url.Values) (Action, error) {
 	a := Action{Do: f.Get("do"), Scope: f.Get("scope"), Lease: f.Get("lease"), Client: f.Get("client")}
 	var errs []error
-	if value := f.Get("value"); value != "" { // of a form that is for all of them
+	if value := f.Get("value"); value != "" { // the form serves several actions
 		for _, name := range []string{"for", "fixed", "n"} {
 			f.Set(name, value)
 		}
@@ -401,7 +401,7 @@ func formAction(f url.Values) (Action, error) {
 	switch a.Do {
 	case "block":
 		if a.For = duration("for"); a.For == 0 {
-			a.Until = &time.Time{} // it ends
+			a.Until = &time.Time{} // end the block
 		}
 	case "delay":
 		if d := duration("fixed"); f.Get("fixed") != "" {
@@ -425,8 +425,8 @@ func formAction(f url.Values) (Action, error) {
 	return a, nil
 }
 
-// told is what the last actions did, by number: a page that a stranger links to cannot
-// have it say something else.
+// told holds the results of recent actions by number. A stranger's link can name a number, but not a text
+// to show.
 type told struct {
 	mu    sync.Mutex
 	first int

@@ -1,5 +1,5 @@
-// This file knows URLs that a crawler has put aside: they wait in paused crawls, whose
-// numbers mean nothing to an operator.
+// This file finds URLs that a crawler has parked. They wait in paused crawls, whose numbers mean nothing
+// to operators.
 
 package console
 
@@ -10,8 +10,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// lot tells whether a crawl is one in which a crawler puts URLs aside, of which crawl they are,
-// and why.
+// lot reports whether a crawl is one under which a crawler parks URLs, of which crawl and why.
 func (c *Console) lot(crawl uint32) (home uint32, why string, ok bool) {
 	if c.o.Lot == nil {
 		return crawl, "", false
@@ -19,7 +18,7 @@ func (c *Console) lot(crawl uint32) (home uint32, why string, ok bool) {
 	return c.o.Lot(crawl)
 }
 
-// parkedURLs is how many URLs are put aside, and of which priorities, from 1 on.
+// parkedURLs counts parked URLs, in all and by priority from 1 on.
 func (c *Console) parkedURLs() (n int64, by []int64) {
 	if c.o.Lot == nil {
 		return 0, nil
@@ -40,7 +39,7 @@ func (c *Console) parkedURLs() (n int64, by []int64) {
 	return n, by
 }
 
-// aside is how many of a host's waiting URLs are put aside, and why the first of them are.
+// aside counts a host's waiting URLs that are parked, and returns why the first ones are.
 func (c *Console) aside(h frontier.HostInfo) (n int64, why string) {
 	for _, q := range h.Queues {
 		if _, w, ok := c.lot(q.Crawl); ok {
@@ -52,10 +51,10 @@ func (c *Console) aside(h frontier.HostInfo) (n int64, why string) {
 	return n, why
 }
 
-// reasonParked is the reason of a host all of whose waiting URLs are put aside.
+// reasonParked is the reason of a host whose waiting URLs are all parked.
 const reasonParked = "parked"
 
-// isLot tells whether a rule is one that puts URLs aside.
+// isLot reports whether a scope's rule serves parking.
 func (c *Console) isLot(s frontier.Scope) bool {
 	number, isCrawl := strings.CutPrefix(s.String(), "crawl:")
 	id, err := strconv.ParseUint(number, 10, 32)

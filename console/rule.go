@@ -1,4 +1,4 @@
-// This file reads and writes what is set for a scope, all at once.
+// This file reads and writes whole rules.
 
 package console
 
@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Rule is a frontier.Rule as JSON. Fields that are missing are not set.
+// Rule is a frontier.Rule as JSON. Missing fields are not set.
 type Rule struct {
 	Delay        *Delay        `json:"delay,omitempty"`
 	Concurrency  int           `json:"concurrency,omitempty"`
@@ -28,7 +28,7 @@ type Rule struct {
 	Weight       int           `json:"weight,omitempty"`
 }
 
-// Rule returns what the frontier calls it. Whether a scope may have it is for UpdateRule to say.
+// Rule converts r. UpdateRule checks whether a scope may have it.
 func (r *Rule) Rule() (frontier.Rule, error) {
 	p, err := r.Delay.policy()
 	x := frontier.Rule{
@@ -50,7 +50,7 @@ func (r *Rule) Rule() (frontier.Rule, error) {
 	return x, err
 }
 
-// RuleOf is the inverse of Rule.
+// RuleOf converts a frontier.Rule.
 func RuleOf(r frontier.Rule) Rule {
 	x := Rule{
 		Delay: delayOf(r.Delay), Concurrency: r.Concurrency, Held: r.Held, Priority: r.Priority,
@@ -74,7 +74,7 @@ func RuleOf(r frontier.Rule) Rule {
 	return x
 }
 
-// Set is what is set, each by its name in JSON and in words.
+// Set lists the fields that are set, by JSON name and in words.
 func (r Rule) Set() (all []Setting) {
 	say := func(set bool, name, words string) {
 		if set {
@@ -101,7 +101,7 @@ func yes(x *bool) string {
 	return "no"
 }
 
-// moved says which priorities are served with which.
+// moved describes which priorities are served as others.
 func moved(to map[int]uint8) string {
 	var said []string
 	for _, from := range slices.Sorted(maps.Keys(to)) {

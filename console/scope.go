@@ -1,4 +1,4 @@
-// This file reads what an operator calls hosts.
+// This file parses an operator's names for hosts.
 
 package console
 
@@ -14,9 +14,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
-// ParseScope reads what Scope.String writes: "*" for all hosts, "*." and a name for a
-// domain, "crawl:" and a number, or a host key. Whether there can be such a host is for the frontier to say. The
-// URL of a host's first page stands for the host.
+// ParseScope parses what Scope.String writes: "*" for all hosts, "*." and a domain, "crawl:" and a
+// number, or a host key. The URL of a host's first page means the host. ParseScope does not check that
+// the host can exist; the frontier does.
 func ParseScope(s string) (frontier.Scope, error) {
 	switch name, isDomain := strings.CutPrefix(s, "*."); {
 	case s == "":
@@ -47,7 +47,7 @@ func ParseScope(s string) (frontier.Scope, error) {
 	return frontier.Host(host), nil
 }
 
-// ScopeOf is ParseScope for a frontier: a host or a domain has its key, by KeyOf.
+// ScopeOf is ParseScope with host keys as KeyOf finds them.
 func ScopeOf(f *frontier.Frontier, text string) (frontier.Scope, error) {
 	s, err := ParseScope(text)
 	if err != nil || s == frontier.All() || strings.HasPrefix(s.String(), "crawl:") {
@@ -64,8 +64,8 @@ func ScopeOf(f *frontier.Frontier, text string) (frontier.Scope, error) {
 	return frontier.Host(key), nil
 }
 
-// KeyOf returns the key of the host that a name refers to, in any spelling, if keys are
-// those of frontier.HostName. The key of a host that the frontier knows stays as it is.
+// KeyOf returns the key of the host that a name refers to, in any spelling, if keys come from
+// frontier.HostName. A key that the frontier knows is returned unchanged.
 func KeyOf(f *frontier.Frontier, name string) (string, error) {
 	key, err := hostkey.Spelled(name)
 	if key == name && err == nil {
@@ -75,7 +75,7 @@ func KeyOf(f *frontier.Frontier, name string) (string, error) {
 		return h.Host, nil
 	}
 	if k, other := f.HostKey("http://A.example./"); other != nil || k != "a.example" {
-		return name, nil // the program makes keys of another kind
+		return name, nil // the program uses other keys
 	}
 	return key, err
 }

@@ -1,4 +1,4 @@
-// This file shows what only a server has: crawls with names, and clients.
+// This file shows what only a server has: named crawls, and clients.
 
 package console
 
@@ -8,13 +8,13 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// ServedCrawl is a crawl with a name, as the first page shows it.
+// ServedCrawl is a named crawl on the first page.
 type ServedCrawl struct {
 	Name string
 	frontier.CrawlStats
 }
 
-// State is why nothing of it is handed out, or empty.
+// State returns why the crawl hands out nothing, or "".
 func (c ServedCrawl) State() string {
 	l, u := c.Rule.Limits, c.Used
 	switch {
@@ -26,13 +26,13 @@ func (c ServedCrawl) State() string {
 	return ""
 }
 
-// Ended is how many of its leases came to an answer, or to a refusal, since Open.
+// Ended counts its leases that ended with a response or a refusal since Open.
 func (c ServedCrawl) Ended() int64 {
 	d := c.Done
 	return d[frontier.Visited] + d[frontier.Changed] + d[frontier.Unchanged] + d[frontier.Gone] + d[frontier.Denied]
 }
 
-// Limits says what it may have, or is empty.
+// Limits describes its limits, or is empty.
 func (c ServedCrawl) Limits() string {
 	if c.Rule.Limits == (frontier.Limits{}) {
 		return ""
@@ -40,12 +40,12 @@ func (c ServedCrawl) Limits() string {
 	return limitsOf(c.Rule.Limits).String()
 }
 
-// ServedClient is a client that has leases, or had them when an earlier server ended.
+// ServedClient is a client that holds leases, or held them when an earlier server ended.
 type ServedClient struct {
 	Client string // as in Lease.Client
 	Leases int
-	Since  time.Time // of the oldest of them
-	Until  time.Time // when the last ends by itself
+	Since  time.Time // of its oldest lease
+	Until  time.Time // deadline of its last lease
 }
 
 // How many crawls and clients the first page shows.
@@ -54,7 +54,7 @@ const (
 	shownClients = 20
 )
 
-// served adds what a server has.
+// served adds a server's crawls and clients.
 func (x *overviewData) served(o *Options) {
 	if o.Crawls != nil {
 		var total int

@@ -1,5 +1,5 @@
-// This file summarizes a crawl: one word, one sentence, and what slows it down. The page, the
-// API and everything else that shows a Status get these from here.
+// This file summarizes a crawl: one word, one sentence, and what slows it down. Everything that shows a
+// Status takes these from here.
 
 package console
 
@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// What a crawl can be: Status.State.
+// Values of Status.State.
 const (
 	StateRunning  = "running"
-	StatePaused   = "paused"   // an operator's pause or block holds all of it
-	StateStopping = "stopping" // the fetches under way end, and no others begin
-	StateIdle     = "idle"     // nothing can be fetched just now
-	StateTrouble  = "trouble"  // it cannot go on as it should
+	StatePaused   = "paused"   // an operator's pause or block holds the whole crawl
+	StateStopping = "stopping" // the last fetches are ending
+	StateIdle     = "idle"     // nothing can be fetched now
+	StateTrouble  = "trouble"  // something keeps it from going on
 	StateEnded    = "ended"
-	StateAtRest   = "at rest" // no process crawls: its folder is looked at
+	StateAtRest   = "at rest" // no process crawls; the folder was opened for inspection
 )
 
-// phase is where a crawl's process is.
+// phase is the phase of a crawl's process.
 type phase uint8
 
 const (
@@ -32,29 +32,29 @@ const (
 	ended
 )
 
-// life is what the Console was told of its crawl, and since when it is as it is.
+// life records the crawl's phase, and since when it has its state.
 type life struct {
 	mu     sync.Mutex
 	phase  phase     // guarded by mu
-	ending string    // guarded by mu; how it ended, in words
-	since  time.Time // guarded by mu; of state
-	state  string    // guarded by mu; the last
-	looked time.Time // guarded by mu; when a reader asked for the Status
-	end    time.Time // guarded by mu; of the crawl
+	ending string    // guarded by mu; how it ended
+	since  time.Time // guarded by mu; when state began
+	state  string    // guarded by mu; the latest state
+	looked time.Time // guarded by mu; when a reader last asked for the Status
+	end    time.Time // guarded by mu; when the crawl ended
 }
 
-// Stopping tells that the crawl ends: what is under way is finished, nothing else begins.
+// Stopping records that the crawl is ending: fetches under way finish, and no others begin.
 func (c *Console) Stopping() {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
 	c.life.phase = max(c.life.phase, stopping)
 }
 
-// lookAgain is how often a page that is open asks, with some time for the answer.
+// lookAgain is the interval at which an open page asks, with some time for the response.
 const lookAgain = 3 * time.Second
 
-// Ended tells that the crawl has ended, and how, in a sentence without a full stop. If somebody
-// looks at it, Ended returns when they have seen that, or once cut is closed.
+// Ended records that the crawl has ended, and how, in a sentence without a full stop. If a reader is
+// watching, Ended returns after the reader has seen it, or when cut is closed.
 func (c *Console) Ended(cut <-chan struct{}, how string) {
 	now := c.f.Now()
 	c.life.mu.Lock()
@@ -72,7 +72,7 @@ func (c *Console) Ended(cut <-chan struct{}, how string) {
 	}
 }
 
-// look notes that a reader looks.
+// look records a reader's request.
 func (c *Console) look(now time.Time) {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
@@ -85,24 +85,24 @@ func (c *Console) lookedAt() time.Time {
 	return c.life.looked
 }
 
-// facts are what a Status does not show, and its state depends on.
+// facts are inputs of a crawl's state that Status does not show.
 type facts struct {
 	phase         phase
 	ending        string
 	atRest        bool
-	fault         string    // of the store
+	fault         string    // the store's
 	away          time.Time // since when no host answers
 	workers       int
 	maxPages      int64
-	silent        bool // no host that was asked lately answers
+	silent        bool // no host contacted recently answers
 	quiet         bool // nothing was handed out for some seconds
 	growth        float64
 	states        hostStates
-	recent, wrong int64 // requests of the last minute, and those that failed
+	recent, wrong int64 // requests of the last minute, and failed ones
 	next          *time.Time
 }
 
-// judge fills in State, Sentence, Pace and ETA.
+// judge sets State, Sentence, Pace and ETA.
 func (s *Status) judge(x facts) {
 	s.State, s.Sentence = s.stateOf(x)
 	s.Pace, s.ETA = s.pace(x), s.eta(x)
@@ -142,7 +142,7 @@ func (s *Status) stateOf(x facts) (state, sentence string) {
 	return StateRunning, join("; ", join(", ", s.speed(), s.fetched(), waits), s.sick(), s.polite())
 }
 
-// join puts what is not empty together.
+// join joins the texts that are not empty.
 func join(by string, parts ...string) string {
 	var said []string
 	for _, p := range parts {
@@ -167,7 +167,7 @@ func (s *Status) speed() string {
 	return "No page in the last minute"
 }
 
-// fetched says how many pages were, and since when that is counted if more may have been before.
+// fetched describes how many pages were fetched, and since when, if earlier pages are not counted.
 func (s *Status) fetched() string {
 	if s.PagesSince == nil {
 		return Count(s.Pages) + " fetched"
@@ -175,7 +175,7 @@ func (s *Status) fetched() string {
 	return Count(s.Pages) + " fetched since " + s.startWords()
 }
 
-// startWords is when pages began to be counted.
+// startWords describes since when pages are counted.
 func (s *Status) startWords() string {
 	layout := "15:04 UTC"
 	if s.Now.Sub(*s.PagesSince) >= 12*time.Hour {
@@ -184,7 +184,7 @@ func (s *Status) startWords() string {
 	return s.PagesSince.Format(layout)
 }
 
-// Start is the same for a page, or empty.
+// Start is startWords for templates; empty if all pages are counted.
 func (s Status) Start() string {
 	if s.PagesSince == nil {
 		return ""
@@ -192,7 +192,7 @@ func (s Status) Start() string {
 	return s.startWords()
 }
 
-// waits says what waits, and where.
+// waits describes what waits, and where.
 func (s *Status) waits() string {
 	hosts := s.HostStates.Hosts
 	text := "nothing waits"
@@ -253,7 +253,7 @@ func (s *Status) idle(x facts) string {
 	return "All hosts wait" + next
 }
 
-// pace says why it is not faster, and what would help.
+// pace explains what limits the pace, and what would help.
 func (s *Status) pace(x facts) string {
 	h := x.states
 	if h.of == 0 || s.State == StateEnded || s.State == StateAtRest {
@@ -283,7 +283,7 @@ func (s *Status) pace(x facts) string {
 	return said + ". Every host is in use or waits for its delay: more hosts would help, more workers would not."
 }
 
-// eta says when it will be done, or why that is unknown.
+// eta estimates when the crawl will be done, or explains why that is unknown.
 func (s *Status) eta(x facts) string {
 	left := x.maxPages - s.Pages
 	switch {
@@ -311,7 +311,7 @@ func (s *Status) eta(x facts) string {
 	return fmt.Sprintf("No end in sight: the queue grows by %s URLs a second. What waits now takes %s at this rate.", short(x.growth), about(float64(s.Waiting)/s.PagesPerSecond))
 }
 
-// about is a long time in few words.
+// about formats a long time in few words.
 func about(seconds float64) string {
 	if seconds > 10*365*86400 {
 		return "many years"

@@ -1,4 +1,4 @@
-// This file is what the answers look like.
+// This file defines the API's response types.
 
 package console
 
@@ -9,31 +9,31 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Status is the frontier as a whole.
+// Status describes the frontier as a whole.
 type Status struct {
 	Title   string    `json:"title"`
 	Now     time.Time `json:"now"`
-	Running float64   `json:"running_s"` // since the Console was made; to its end, if it has ended
+	Running float64   `json:"running_s"` // since New, until the end of the crawl
 
-	State    string     `json:"state"` // StateRunning or another
+	State    string     `json:"state"` // StateRunning or another State constant
 	Since    *time.Time `json:"state_since,omitempty"`
-	Sentence string     `json:"sentence"`       // how it is; without a full stop
-	Pace     string     `json:"pace,omitempty"` // why it is not faster, and what would help
-	ETA      string     `json:"eta,omitempty"`  // when it will be done, or why that is unknown
+	Sentence string     `json:"sentence"`       // without a full stop
+	Pace     string     `json:"pace,omitempty"` // what limits the pace, and what would help
+	ETA      string     `json:"eta,omitempty"`  // an estimate, or why it is unknown
 
 	Pages          int64      `json:"pages"`                 // fetched by this process
 	PagesSince     *time.Time `json:"pages_since,omitempty"` // if the frontier had URLs before: since when pages are counted
 	PagesPerSecond float64    `json:"pages_per_s"`           // over the last minute
 	HostStates     HostStates `json:"host_states"`
 	Traffic        Traffic    `json:"traffic"`
-	Problems       []Problem  `json:"problems,omitempty"` // hosts that fail, the longest first
-	ProblemHosts   int        `json:"problem_hosts"`      // all of them
+	Problems       []Problem  `json:"problems,omitempty"` // failing hosts, the longest-failing first
+	ProblemHosts   int        `json:"problem_hosts"`      // number of failing hosts
 
-	Paused  bool       `json:"paused,omitempty"`        // all hosts are
-	Blocked *time.Time `json:"blocked_until,omitempty"` // all hosts are, until then
+	Paused  bool       `json:"paused,omitempty"`        // all hosts are paused
+	Blocked *time.Time `json:"blocked_until,omitempty"` // all hosts are blocked until then
 
-	Waiting   int64   `json:"waiting"`             // without those that are parked
-	Parked    int64   `json:"parked,omitempty"`    // put aside until the crawl wants them, or runs again
+	Waiting   int64   `json:"waiting"`             // without parked URLs
+	Parked    int64   `json:"parked,omitempty"`    // until the crawl wants them, or runs again
 	WaitingBy []int64 `json:"waiting_by_priority"` // from priority 1 on
 	Immediate int64   `json:"immediate"`
 	Held      int64   `json:"held"`
@@ -69,16 +69,16 @@ type Status struct {
 	Disk         int64 `json:"disk_bytes,omitempty"`
 
 	Failures   map[string]int64 `json:"failures,omitempty"` // by kind
-	Failing    []HostFailures   `json:"failing,omitempty"`  // the hosts with the most
+	Failing    []HostFailures   `json:"failing,omitempty"`  // hosts with the most failures
 	Gaps       Gaps             `json:"gaps"`
-	Events     []Notice         `json:"events,omitempty"` // the newest first
+	Events     []Notice         `json:"events,omitempty"` // newest first
 	EventsLost int64            `json:"events_lost,omitempty"`
 	Figures    []Figure         `json:"figures,omitempty"`
-	Recrawl    *Recrawl         `json:"recrawl,omitempty"` // of crawls that fetch pages again
+	Recrawl    *Recrawl         `json:"recrawl,omitempty"` // if the crawl fetches pages again
 	Rates      []Rate           `json:"rates,omitempty"`
 }
 
-// HostStates counts the hosts of which URLs wait or are fetched by what they do.
+// HostStates counts the hosts with waiting or leased URLs by state.
 type HostStates struct {
 	Hosts    int64 `json:"hosts"`
 	Fetching int64 `json:"fetching"`
@@ -87,24 +87,24 @@ type HostStates struct {
 	Slowed   int64 `json:"backing_off"`
 	Probed   int64 `json:"in_quarantine"`
 	Held     int64 `json:"held"`
-	Part     bool  `json:"part,omitempty"` // there are many: only the largest were looked at
+	Part     bool  `json:"part,omitempty"` // only the largest hosts were counted
 }
 
 func (h hostStates) view() HostStates {
 	return HostStates{h.of, h.n[hostFetching], h.n[hostReady], h.n[hostPausing], h.n[hostSlowed], h.n[hostProbed], h.n[hostHeld], h.part}
 }
 
-// status is the state of the crawl, for a reader.
+// status returns the crawl's state for a reader.
 func (c *Console) status(ctx context.Context) Status {
 	c.look(c.f.Now())
 	return c.judged(ctx)
 }
 
-// Status is how the crawl is, for the process that runs it: unlike a request for it, it does not
-// count as a reader.
+// Status returns the crawl's state for the process that runs it. Unlike a request, it does not count as a
+// reader.
 func (c *Console) Status(ctx context.Context) Status { return c.judged(ctx) }
 
-// judged is how the crawl is.
+// judged returns the crawl's state.
 func (c *Console) judged(ctx context.Context) Status {
 	s := c.f.Stats()
 	now := c.f.Now()
@@ -164,7 +164,7 @@ func (c *Console) judged(ctx context.Context) Status {
 	return x
 }
 
-// facts are what the state depends on beside x, in which it counts pages and requests.
+// facts gathers the other inputs of the state. It counts pages and requests in x.
 func (c *Console) facts(ctx context.Context, x *Status, s frontier.Stats) facts {
 	f := facts{atRest: c.o.AtRest, silent: c.o.Watch.silent(), fault: c.o.Watch.storeFault(x.Now)}
 	x.Pages = pagesOf(s)
@@ -193,15 +193,15 @@ func (c *Console) facts(ctx context.Context, x *Status, s frontier.Stats) facts 
 	return f
 }
 
-// quiet is how long nothing is handed out when a crawl that has URLs counts as idle.
+// quiet is how long a crawl with URLs hands out nothing before it counts as idle.
 const quiet = 10 * time.Second
 
-// pagesOf are the pages of a crawl whose crawler does not say.
+// pagesOf returns a crawl's pages if its crawler does not count them.
 func pagesOf(s frontier.Stats) int64 {
 	return s.Done[frontier.Visited] + s.Done[frontier.Changed] + s.Done[frontier.Unchanged]
 }
 
-// Stopped says that nothing is handed out, as an operator wanted; empty: it is not so.
+// Stopped states that an operator holds all hosts; empty: none does.
 func (s Status) Stopped() string {
 	switch {
 	case s.Paused:
@@ -212,21 +212,21 @@ func (s Status) Stopped() string {
 	return ""
 }
 
-// Recrawl is how fresh the copy is, and at what price.
+// Recrawl describes the freshness of the copy, and its cost.
 type Recrawl struct {
-	Pages     int64   `json:"pages"`        // known, and to be kept up to date
+	Pages     int64   `json:"pages"`        // known pages to keep fresh
 	NewPages  int64   `json:"new_pages"`    // admitted and never crawled; the Console counts them
-	Freshness float64 `json:"freshness"`    // the expected share of the pages, by weight, that is up to date
-	Price     float64 `json:"price"`        // of a fetch, in days of weight: pages are fetched again when that gains more
-	Budget    float64 `json:"budget_per_s"` // fetches, set or measured; 0: not known yet
-	Demand    float64 `json:"demand_per_s"` // fetches that known pages want at the price
-	NewShare  float64 `json:"new_share"`    // of the answered visits, those of pages never crawled before
-	Wasted    float64 `json:"wasted_share"` // of the visits of known pages, those that found nothing new
-	Visits    int64   `json:"visits"`       // that were answered
+	Freshness float64 `json:"freshness"`    // expected share of pages that are current, by weight
+	Price     float64 `json:"price"`        // of a fetch, in days of weight: a page is fetched again when that gains more
+	Budget    float64 `json:"budget_per_s"` // fetches, set or measured; 0: not yet known
+	Demand    float64 `json:"demand_per_s"` // fetches that known pages need at this price
+	NewShare  float64 `json:"new_share"`    // share of first visits among visits with a response
+	Wasted    float64 `json:"wasted_share"` // share of visits of known pages that found nothing new
+	Visits    int64   `json:"visits"`       // visits with a response
 }
 
-// Unseen is how many pages of a crawl that fetches them again were found and never crawled: pages that
-// were crawled are all in the frontier too, so these are what it has beside them.
+// Unseen counts the pages of a recrawl that were found and never crawled: what the frontier has beyond
+// the crawled pages, which it all keeps.
 func Unseen(pages int64, s Status) int64 {
 	return max(0, s.Waiting+s.Scheduled+s.Leased-pages)
 }
@@ -241,8 +241,8 @@ type HostRow struct {
 	Reason    string     `json:"reason"`
 	Until     *time.Time `json:"until,omitempty"`
 	Group     string     `json:"group,omitempty"`
-	Failures  int        `json:"failures,omitempty"` // in a row
-	Parked    int64      `json:"parked,omitempty"`   // URLs that are put aside
+	Failures  int        `json:"failures,omitempty"` // consecutive
+	Parked    int64      `json:"parked,omitempty"`   // parked URLs
 }
 
 func (c *Console) hostRow(h frontier.HostInfo) HostRow {
@@ -261,7 +261,7 @@ func (c *Console) hostRow(h frontier.HostInfo) HostRow {
 	return row
 }
 
-// when is a time, or nil for none.
+// when returns a pointer to t, or nil if t is zero.
 func when(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -270,26 +270,26 @@ func when(t time.Time) *time.Time {
 	return &t
 }
 
-// HostList is a part of the hosts. Next is the after of the request for the next part;
-// empty: there are no more. A part may be short, or empty, although there are more: the
-// rest did not fit the time of a request. If Preparing, the list is empty as the hosts
-// are being put in order, which takes seconds if there are a million: ask again.
+// HostList is a part of the hosts. Next is the after of the request for the next part; empty: this is the
+// last. A part may be short, or empty, although more follow: the search reached the time limit of a
+// request. If Preparing, the list is empty because hosts are being sorted, which takes seconds for a
+// million: ask again.
 type HostList struct {
-	Now       time.Time `json:"now"` // the frontier's clock, which dates of the hosts go by
+	Now       time.Time `json:"now"` // the frontier's clock, for all dates of hosts
 	Hosts     []HostRow `json:"hosts"`
 	Next      string    `json:"next,omitempty"`
 	Preparing bool      `json:"preparing,omitempty"`
 }
 
-// Queue is what waits of a host in one crawl and priority.
+// Queue is a host's waiting URLs of one crawl and priority.
 type Queue struct {
 	Crawl    uint32 `json:"crawl"`
 	Priority int    `json:"priority"`
 	Waiting  int64  `json:"waiting"`
-	Parked   bool   `json:"parked,omitempty"` // these are put aside
+	Parked   bool   `json:"parked,omitempty"` // they are parked
 }
 
-// Backoff is what failures did to a host.
+// Backoff describes how failures slowed a host.
 type Backoff struct {
 	Step     int     `json:"step"`
 	Gap      float64 `json:"gap_s"`
@@ -297,22 +297,22 @@ type Backoff struct {
 	Probes   int     `json:"probes"`
 }
 
-// Host is all about one, with an explanation.
+// Host describes a host, and explains its state.
 type Host struct {
 	HostRow
-	Now        time.Time  `json:"now"` // the frontier's clock, which all dates go by
+	Now        time.Time  `json:"now"` // the frontier's clock, for all dates
 	Known      bool       `json:"known"`
 	Why        string     `json:"why"`
 	Queues     []Queue    `json:"queues,omitempty"`
 	Deadline   *time.Time `json:"deadline,omitempty"` // of its first lease
 	CrawlDelay float64    `json:"crawl_delay_s,omitempty"`
 	Backoff    *Backoff   `json:"backoff,omitempty"`
-	Full       bool       `json:"full,omitempty"` // new URLs of it are refused
+	Full       bool       `json:"full,omitempty"` // the frontier refuses new URLs of it
 	Served     int64      `json:"served,omitempty"`
-	Rule       Rule       `json:"rule,omitzero"` // that holds for it
+	Rule       Rule       `json:"rule,omitzero"` // that applies to it
 	Problem    *Problem   `json:"problem,omitempty"`
-	Delay      string     `json:"delay,omitempty"`    // between contacts, in force
-	Requests   []Fetch    `json:"requests,omitempty"` // the last, the newest first
+	Delay      string     `json:"delay,omitempty"`    // between contacts, at present
+	Requests   []Fetch    `json:"requests,omitempty"` // the last ones, newest first
 }
 
 func (c *Console) hostView(h frontier.HostInfo, now time.Time) Host {
@@ -341,11 +341,11 @@ func (c *Console) hostView(h frontier.HostInfo, now time.Time) Host {
 	return x
 }
 
-// URL is what is known of one.
+// URL describes a URL.
 type URL struct {
 	URL      string     `json:"url"`
 	Crawl    uint32     `json:"crawl"`
-	State    string     `json:"state"` // of frontier.URLState, or parked
+	State    string     `json:"state"` // a frontier.URLState, or parked
 	Why      string     `json:"why"`
 	Host     string     `json:"host"`
 	Priority int        `json:"priority,omitempty"`
@@ -355,23 +355,23 @@ type URL struct {
 	Visits   int        `json:"visits,omitempty"`
 	Changes  int        `json:"changes,omitempty"`
 	Last     *time.Time `json:"last_visit,omitempty"`
-	Ends     []End      `json:"ends,omitempty"` // what became of it, the newest first
+	Ends     []End      `json:"ends,omitempty"` // newest first
 }
 
-// URLList is a part of the waiting URLs. Next and Preparing are as of HostList.
+// URLList is a part of the waiting URLs. For Next and Preparing see HostList.
 type URLList struct {
 	URLs      []URL  `json:"urls"`
 	Next      string `json:"next,omitempty"`
 	Preparing bool   `json:"preparing,omitempty"`
 }
 
-// ScopeRule is what is set for a scope.
+// ScopeRule is the rule of a scope.
 type ScopeRule struct {
 	Scope string `json:"scope"`
 	Rule  Rule   `json:"rule"`
 }
 
-// RuleList is what is set: all of it, unless there is More.
+// RuleList is all rules, or the first ones if More is set.
 type RuleList struct {
 	Rules []ScopeRule `json:"rules"`
 	More  bool        `json:"more,omitempty"`

@@ -1,5 +1,4 @@
-// This file keeps what happened: events, failures by kind and host, and how hosts' gaps
-// were kept.
+// This file records events, failures by kind and host, and how well hosts' gaps were kept.
 
 package console
 
@@ -16,34 +15,34 @@ import (
 
 const (
 	maxEvents  = 200
-	maxFailing = 1024 // hosts whose failures are counted
-	maxGaps    = 4096 // hosts whose last contact is remembered
+	maxFailing = 1024 // hosts with counted failures
+	maxGaps    = 4096 // hosts with a remembered last contact
 )
 
-// Watch records what happens, and remembers a bounded part of it. It is safe for
-// concurrent use.
+// Watch records events and contacts, and keeps a bounded number of them. It is safe for concurrent use.
 type Watch struct {
 	mu       sync.Mutex
-	now      func() time.Time // the frontier's clock, once a Console has the Watch
-	events   []frontier.Event // the newest last
+	now      func() time.Time // the frontier's clock, once a Console uses the Watch
+	events   []frontier.Event // newest last
 	lost     int64
 	failures map[string]int64 // by kind
 	ailing   map[string]*ailing
-	ended    map[string]time.Time // when the last contact did, by host
+	ended    map[string]time.Time // end of the last contact, by host
 	gaps     [len(gapBounds) + 1]int64
 
-	fetches                 []Fetch // the newest last
+	fetches                 []Fetch // newest last
 	answers                 map[int]int64
 	requests, failed, bytes int64
-	streak                  int // of requests that failed, up to now
+	streak                  int // consecutive failed requests up to now
 
-	fault   string    // of the store, the last; empty: it works
-	faultAt time.Time // when it was told
-	// faultLasts says that it holds until EventStoreWorks; the others are reported again while they last.
+	fault   string    // the store's last; empty: it works
+	faultAt time.Time // when it was reported
+	// faultLasts marks a fault that holds until EventStoreWorks; others are reported again while they
+	// last.
 	faultLasts bool
 }
 
-// gapBounds are the shares of the gap owed that the gaps kept are counted by.
+// gapBounds are bounds of the ratio of a gap kept to the gap owed.
 var gapBounds = [...]float64{1, 1.1, 1.25, 1.5, 2, 4, 8, 16, 64}
 
 // NewWatch returns an empty Watch.
@@ -51,7 +50,7 @@ func NewWatch() *Watch {
 	return &Watch{now: time.Now, failures: map[string]int64{}, ailing: map[string]*ailing{}, ended: map[string]time.Time{}, answers: map[int]int64{}}
 }
 
-// Event is for frontier.Options.OnEvent.
+// Event records an event. Use it as frontier.Options.OnEvent.
 func (w *Watch) Event(e frontier.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +71,7 @@ func (w *Watch) Event(e frontier.Event) {
 	w.events = append(w.events, e)
 }
 
-// storeFault is what the store complained of, if it does not work again: lately, or lastingly.
+// storeFault returns the store's current fault, or "".
 func (w *Watch) storeFault(now time.Time) string {
 	if w == nil {
 		return ""
@@ -85,15 +84,15 @@ func (w *Watch) storeFault(now time.Time) string {
 	return w.fault
 }
 
-// Outcome records a contact. Call it when the frontier has recorded it, as of
-// crawler.Options.OnDone: it counts failures.
+// Outcome records a contact and its failure. Call it after the frontier has recorded the outcome, as
+// crawler.Options.OnDone does.
 func (w *Watch) Outcome(l frontier.Lease, o frontier.Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ended := w.endedLocked(o.Ended)
 	switch o.Result {
 	case frontier.Failed:
-	case frontier.Denied, frontier.Requeue, frontier.PutOff: // no contact
+	case frontier.Denied, frontier.Requeue, frontier.PutOff: // without a contact
 		return
 	default:
 		w.answeredLocked(l.Host, ended)
@@ -111,7 +110,7 @@ func (w *Watch) Outcome(l frontier.Lease, o frontier.Outcome) {
 	}
 }
 
-// forgetLeastLocked makes room: the half with the fewest failures goes.
+// forgetLeastLocked makes room: it drops the half with the fewest failures.
 func (w *Watch) forgetLeastLocked() {
 	hosts := slices.Collect(maps.Keys(w.ailing))
 	slices.SortFunc(hosts, func(a, b string) int { return cmp.Compare(w.ailing[a].total(), w.ailing[b].total()) })
@@ -120,14 +119,14 @@ func (w *Watch) forgetLeastLocked() {
 	}
 }
 
-// follow takes the time of day from a clock.
+// follow sets the clock.
 func (w *Watch) follow(now func() time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = now
 }
 
-// endedLocked is when a contact ended; the zero time: now.
+// endedLocked returns when a contact ended; the zero time means now.
 func (w *Watch) endedLocked(at time.Time) time.Time {
 	if at.IsZero() {
 		return w.now()
@@ -135,10 +134,9 @@ func (w *Watch) endedLocked(at time.Time) time.Time {
 	return at
 }
 
-// Contact records a contact with a host that is over: when it began, when the host might be
-// contacted (the zero time: at any), and when it ended (the zero time: now). It tells how gaps
-// were kept. Contacts that overlap, or come in another order, are left out of the
-// count, unless one came too early.
+// Contact records a finished contact with a host: when it began, when the host was due (zero: at any
+// time), and when it ended (zero: now). It measures how gaps were kept. It skips contacts that overlap or
+// arrive out of order, unless one came too early.
 func (w *Watch) Contact(host string, began, due, ended time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,21 +163,21 @@ func (w *Watch) Contact(host string, began, due, ended time.Time) {
 	}
 }
 
-// HostFailures are a host's, by kind.
+// HostFailures counts a host's failures by kind.
 type HostFailures struct {
 	Host  string           `json:"host"`
 	Total int64            `json:"total"`
 	By    map[string]int64 `json:"by"`
 }
 
-// Gaps counts gaps between contacts with a host by what they were of the gap owed: Under
-// one that is shorter, which there must be none of.
+// Gaps counts gaps between contacts with a host by their ratio to the gap owed. Under counts gaps that
+// were too short: it must be 0.
 type Gaps struct {
-	Bounds []float64 `json:"bounds"` // upper, of all but the last of Counts
+	Bounds []float64 `json:"bounds"` // upper, for all Counts but the last
 	Counts []int64   `json:"counts"`
 }
 
-// Notice is an event in words.
+// Notice is an event as text.
 type Notice struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"`

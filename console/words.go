@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// notice puts an event into words.
+// notice formats an event.
 func notice(e frontier.Event) Notice {
 	n := Notice{At: e.Time.UTC(), Kind: e.Kind.String(), Host: e.Host, URL: e.URL}
 	if n.Host == "" {
@@ -57,10 +57,10 @@ func notice(e frontier.Event) Notice {
 	return n
 }
 
-// Ago is a duration in one or two units: "3 h 12 min".
+// Ago formats a duration in one or two units: "3 h 12 min".
 func Ago(d time.Duration) string {
 	if d < 0 {
-		return "-" + Ago(-max(d, -math.MaxInt64)) // the least has no opposite
+		return "-" + Ago(-max(d, -math.MaxInt64)) // MinInt64 has no negative
 	}
 	units := []struct {
 		name string
@@ -93,7 +93,7 @@ func Ago(d time.Duration) string {
 	return "below 1 ms"
 }
 
-// Size is a number of bytes in a binary unit: "1.5 GiB".
+// Size formats a number of bytes in a binary unit: "1.5 GiB".
 func Size(n int64) string {
 	x, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	for math.Abs(x) >= 1024 && len(units) > 1 {
@@ -105,7 +105,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %s", x, units[0])
 }
 
-// Count is a number with spaces between its thousands.
+// Count formats a number with spaces between thousands.
 func Count(n int64) string {
 	if n < 0 {
 		return "-" + Count(-n)
@@ -117,13 +117,13 @@ func Count(n int64) string {
 	return s
 }
 
-// Percent is a share: "12.3 %".
+// Percent formats a share: "12.3 %".
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
 
-// Digits is a number of any size, by its first digits.
+// Digits formats a number of any size by its first digits.
 func Digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
-// words says what is limited.
+// words describes the limits.
 func (l Limits) words() string {
 	var said []string
 	say := func(n int64, what string) {
@@ -144,7 +144,7 @@ func (l Limits) words() string {
 	return strings.Join(said, ", ")
 }
 
-// why says in a sentence why nothing of a host is handed out now, and when that ends.
+// why explains in a sentence why a host gets no lease now, and when that ends.
 func why(h frontier.HostInfo, now time.Time) string {
 	s, ok := reasons[h.Reason]
 	if !ok {
