@@ -1,4 +1,4 @@
-// This file ends a run that has lasted or transferred enough: -max-time and -max-bytes.
+// This file stops a run at its bounds: -max-time and -max-bytes.
 
 package main
 
@@ -11,12 +11,12 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// runBounds are the bounds of one run. Zero: none.
+// runBounds are the bounds of one run. Zero means no bound.
 type runBounds struct {
 	time  time.Duration
 	bytes byteSize
 
-	got  atomic.Int64 // bytes of this run
+	got  atomic.Int64 // bytes fetched in this run
 	stop context.CancelCauseFunc
 }
 
@@ -31,13 +31,12 @@ func (b *runBounds) validate(o *options) {
 	}
 }
 
-// bound is the cause of the end of a run's context when a bound was reached: it says
-// which.
+// bound is the cause of a context that ended at a bound. It names the bound.
 type bound string
 
 func (r bound) Error() string { return string(r) }
 
-// begin returns a context that ends when a bound is reached, and what releases it.
+// begin returns a context that ends at a bound. The caller must call the returned function.
 func (b *runBounds) begin(ctx context.Context) (context.Context, func()) {
 	ctx, b.stop = context.WithCancelCause(ctx)
 	release := func() { b.stop(nil) }

@@ -1,5 +1,4 @@
-// This file is the command that takes lists of URLs that have changed, into a crawl that
-// fetches pages again.
+// This file implements changed: it reports lists of changed URLs to a crawl that fetches pages again.
 
 package main
 
@@ -51,7 +50,7 @@ func changedCommand() *cli.Command {
 	return c
 }
 
-// notTaken is an error if URLs of a list must be looked at, or listed again.
+// notTaken returns an error if the operator must act on URLs of the list.
 func notTaken(x changefeed.Result) error {
 	switch {
 	case x.Wrong > 0 && x.Unheard > 0:
@@ -64,7 +63,7 @@ func notTaken(x changefeed.Result) error {
 	return nil
 }
 
-// changed is what a crawl does with such lists; nil if it fetches nothing again.
+// changed returns the function that takes such lists; nil if the crawl fetches nothing again.
 func (w *recrawlFlags) changed(f *frontier.Frontier, crawl *crawler.Crawler, norm *urlnorm.Normalizer) func(context.Context, io.Reader, time.Time) (changefeed.Result, error) {
 	if !w.on {
 		return nil
@@ -80,14 +79,14 @@ func (w *recrawlFlags) changed(f *frontier.Frontier, crawl *crawler.Crawler, nor
 	}
 }
 
-// openAsBegun opens the folder of a crawl that does not run as it was begun: with its
-// scope, and the priorities of what is new. What is known is judged when it goes on.
+// openAsBegun opens the folder of a crawl at rest with the crawl's scope and the priorities of new URLs.
+// Known URLs are judged when the crawl continues.
 func openAsBegun(ctx context.Context, dir string) (*reached, error) {
 	s := newSettings()
 	if err := s.readKept(dir); err != nil {
 		return nil, err
 	}
-	unread := secretOptions // nothing is fetched, so no secret need be at hand
+	unread := secretOptions // nothing is fetched, so no secret is needed
 	for _, n := range crawlNeeds {
 		if slices.ContainsFunc(n.beside, func(b beside) bool { return slices.Contains(secretOptions, b.option) }) {
 			unread = slices.Concat(unread, n.options)
@@ -104,7 +103,7 @@ func openAsBegun(ctx context.Context, dir string) (*reached, error) {
 	}
 	closing := func() error { return nil }
 	if s.recrawl.on {
-		r, err := incremental.Open(s.recrawl.options) // not its folder: nobody visits anything
+		r, err := incremental.Open(s.recrawl.options) // without its folder: nothing is fetched
 		if err != nil {
 			return nil, err
 		}

@@ -1,5 +1,4 @@
-// This file is about checkpoints of a crawl that goes on: when they are made, and of
-// what.
+// This file makes checkpoints of a running crawl.
 
 package main
 
@@ -12,7 +11,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/backup"
 )
 
-// checkpointFlags ask for checkpoints.
+// checkpointFlags are the flags about checkpoints.
 type checkpointFlags struct {
 	dir   string
 	every time.Duration
@@ -25,7 +24,7 @@ func (c *checkpointFlags) define(fs *flagSet) {
 	fs.IntVar(&c.keep, "checkpoint-keep", 3, "how many checkpoints stay, under -checkpoint-dir")
 }
 
-// validate says what is wrong with them.
+// validate reports invalid values.
 func (c *checkpointFlags) validate(o *options) {
 	if c.every < 0 {
 		o.bad("want >= 0", "checkpoint-every")
@@ -35,8 +34,8 @@ func (c *checkpointFlags) validate(o *options) {
 	}
 }
 
-// start makes checkpoints of parts until stop is called, and one whenever take is,
-// which is nil if there are to be none.
+// start makes checkpoints of parts until stop is called, and one whenever take is called. take is nil
+// without -checkpoint-dir.
 func (c *checkpointFlags) start(ctx context.Context, parts []backup.Part, log *slog.Logger) (take func(context.Context) (string, error), stop func(), err error) {
 	if c.dir == "" {
 		return nil, c.decline(log), nil
@@ -56,8 +55,8 @@ func (c *checkpointFlags) start(ctx context.Context, parts []backup.Part, log *s
 	}, nil
 }
 
-// decline answers whoever asks for a checkpoint though there are to be none, until what
-// it returns is called. Unheard, the signal would end the process.
+// decline warns each time a signal asks for a checkpoint that the crawl does not make, until stop is
+// called. Without a handler the signal would end the process.
 func (c *checkpointFlags) decline(log *slog.Logger) (stop func()) {
 	demand, ignore := onDemand()
 	done := make(chan struct{})

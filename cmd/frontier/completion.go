@@ -1,5 +1,5 @@
-// This file completes command lines: commands, flags as people type them, values, and the hosts of a
-// crawl. The scripts of the shells only ask the hidden command below.
+// This file completes command lines: commands, flags, values, and hosts of a crawl. The shells' scripts
+// only call the hidden command below.
 
 package main
 
@@ -17,12 +17,11 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// completing is the hidden command that the scripts ask: behind it come the words of the command line
-// up to the cursor, the last one unfinished. It prints a candidate in each line, perhaps with a tab and
-// what it means.
+// completing is the hidden command of the scripts. Its arguments are the words up to the cursor, the last
+// one unfinished. It prints one candidate per line, with an optional tab and description.
 const completing = "__complete"
 
-// scripts are those of the shells, by name. Where nothing is proposed they offer files.
+// scripts are the shells' scripts, by shell. Without candidates they offer files.
 var scripts = map[string]string{
 	"bash": `# To load: eval "$(frontier completion bash)", in ~/.bashrc for all shells.
 _frontier() {
@@ -77,7 +76,7 @@ Register-ArgumentCompleter -Native -CommandName frontier -ScriptBlock {
 `,
 }
 
-// shells are those that have a script.
+// shells are the shells with a script.
 var shells = []string{"bash", "zsh", "fish", "pwsh"}
 
 func completionCommand() *cli.Command {
@@ -108,10 +107,10 @@ func completingCommand() *cli.Command {
 	}
 }
 
-// candidate is a word that may stand at the cursor.
+// candidate is a word to offer at the cursor.
 type candidate struct{ word, means string }
 
-// complete proposes words in the place of the last one.
+// complete returns candidates for the last word.
 func complete(ctx context.Context, root *cli.Command, words []string) (found []candidate) {
 	if len(words) == 0 {
 		return nil
@@ -163,7 +162,7 @@ func commandWords(root *cli.Command) (found []candidate) {
 	return found
 }
 
-// flagWords are a command's flags with as many dashes as were typed.
+// flagWords returns a command's flags, with as many dashes as were typed.
 func flagWords(cmd *cli.Command, last string) (found []candidate) {
 	dashes := "-"
 	if strings.HasPrefix(last, "--") {
@@ -186,7 +185,7 @@ func flagOf(cmd *cli.Command, name string) cli.Flag {
 	return nil
 }
 
-// flagValues are what flags take that take one of a few words.
+// flagValues maps flags to the words that they accept.
 var flagValues = map[string]func() []string{
 	"reason":     console.Reasons,
 	"outcome":    outcomeWords,
@@ -197,7 +196,7 @@ var flagValues = map[string]func() []string{
 	"protocols":  func() []string { return []string{"ftp", "gopher"} },
 }
 
-// valuesOf proposes values of a flag, each behind what stands before it in the word.
+// valuesOf returns candidates for a flag's value, each after the word's part before it.
 func valuesOf(ctx context.Context, cmd *cli.Command, name, lead string, before []string) []candidate {
 	if words := flagValues[name]; words != nil {
 		return plainWords(lead, words()...)
@@ -215,19 +214,19 @@ func plainWords(lead string, words ...string) (found []candidate) {
 	return found
 }
 
-// cutLast splits a text behind the last sep: list is what stands up to it.
+// cutLast splits s after the last sep.
 func cutLast(s, sep string) (list, rest string, found bool) {
 	i := strings.LastIndex(s, sep)
 	return s[:i+1], s[i+1:], i >= 0
 }
 
-// Bounds of a look at the hosts of a crawl while somebody waits for completions.
+// Bounds of a search for hosts while a user waits for completion.
 const (
 	completeFor  = 10 * time.Second
 	completeMost = 100
 )
 
-// hostsOfCrawl are hosts of the crawl that the words before name, or the environment.
+// hostsOfCrawl returns hosts of the crawl that the words before the cursor, or the environment, name.
 func hostsOfCrawl(ctx context.Context, cmd *cli.Command, before []string, last string) []candidate {
 	dir := os.Getenv("FRONTIER_DIR")
 	for i, w := range before {

@@ -1,6 +1,5 @@
-// This file reads the configuration file of a crawl: TOML, with a key for each option
-// that has the name of its flag. It takes the whole file apart, so that all that is wrong
-// with it is told at once, each with its line.
+// This file reads a crawl's configuration file: TOML, with each option's flag name as its key. It reads
+// the whole file, so that all faults are reported together, each with its line.
 
 package main
 
@@ -18,7 +17,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// maxConfig is how large a configuration file may be, in bytes.
+// maxConfig is the largest configuration file, in bytes.
 const maxConfig = 1 << 20
 
 // readConfig reads a configuration file into the options.
@@ -41,15 +40,15 @@ func (o *options) readConfig(path string) error {
 	return nil
 }
 
-// configReader takes a file apart.
+// configReader parses a file.
 type configReader struct {
 	o      *options
 	data   []byte
 	p      unstable.Parser
-	faulty map[int]bool // lines that are no TOML
+	faulty map[int]bool // lines that are not TOML
 }
 
-// keyed looks like a line with a key or a table, behind what is no TOML.
+// keyed matches a line with a key or a table, where parsing resumes after a syntax error.
 var keyed = regexp.MustCompile(`^[ \t]*([A-Za-z0-9_-]+[ \t]*=|\[)`)
 
 func (r *configReader) read() {
@@ -70,8 +69,8 @@ func (r *configReader) read() {
 	}
 }
 
-// resume reports what is no TOML, and returns where to go on behind it: at the line
-// itself if what is wrong began before it and it is whole, or else at the next one.
+// resume reports a syntax error, and returns where to continue: at this line if it is whole and the error
+// began before it, otherwise at the next one.
 func (r *configReader) resume(from, at int, wrong *unstable.ParserError) int {
 	at = min(at, len(r.data))
 	begin := 1 + bytes.LastIndexByte(r.data[:at], '\n')
@@ -88,8 +87,8 @@ func (r *configReader) resume(from, at int, wrong *unstable.ParserError) int {
 	return len(r.data)
 }
 
-// expression takes in one. What is in a table is taken as if it were not: that there is
-// no such table is told, and what is wrong beside.
+// expression parses one expression. Keys in a table are parsed as if outside it, so that the unknown
+// table and its other faults are reported together.
 func (r *configReader) expression(e *unstable.Node, from int) {
 	var names []string
 	line := 0
@@ -116,7 +115,7 @@ func (r *configReader) expression(e *unstable.Node, from int) {
 	}
 }
 
-// value takes in what is said of an option.
+// value sets an option.
 func (r *configReader) value(x *option, v *unstable.Node, from int) {
 	if x.kind() != several {
 		s, err := scalar(x.kind(), v)
@@ -148,7 +147,7 @@ func (r *configReader) value(x *option, v *unstable.Node, from int) {
 	}
 }
 
-// scalar is a value as a flag would have it.
+// scalar converts a value to a flag's text.
 func scalar(k *kind, v *unstable.Node) (string, error) {
 	s := string(v.Data)
 	digits := strings.ReplaceAll(s, "_", "")
@@ -174,7 +173,7 @@ func scalar(k *kind, v *unstable.Node) (string, error) {
 	return "", fmt.Errorf("want %s; this is %s", k.wanted, kindOf(v))
 }
 
-// kindOf says what a value is.
+// kindOf names a value's type.
 func kindOf(v *unstable.Node) string {
 	switch v.Kind {
 	case unstable.String:
@@ -189,7 +188,7 @@ func kindOf(v *unstable.Node) string {
 	return "a date or a time"
 }
 
-// like proposes the option whose name is most like one that there is not.
+// like returns the option with the name nearest to an unknown one.
 func (o *options) like(name string) string {
 	var names []string
 	for _, x := range o.all {
@@ -200,10 +199,10 @@ func (o *options) like(name string) string {
 
 func (r *configReader) bad(line int, err error) { r.o.faults = append(r.o.faults, fault{line, err}) }
 
-// line is the number of that in which a byte of the file is.
+// line returns the line number of an offset.
 func (r *configReader) line(at int) int { return 1 + bytes.Count(r.data[:at], []byte("\n")) }
 
-// invalid is where the first byte is that is no UTF-8, or -1.
+// invalid returns the offset of the first byte that is not UTF-8, or -1.
 func invalid(b []byte) int {
 	for i := 0; i < len(b); {
 		c, n := utf8.DecodeRune(b[i:])

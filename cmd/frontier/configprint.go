@@ -1,4 +1,4 @@
-// This file prints the settings of a crawl as the configuration file that makes them.
+// This file prints a crawl's settings as a configuration file that reproduces them.
 
 package main
 
@@ -12,8 +12,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// printConfig writes all options. Those that say nothing, beside the others or because
-// they were not given and have no default, are comments.
+// printConfig writes all options. Those without effect, or neither given nor with a default, are
+// commented out.
 func (o *options) printConfig(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("# Printed by frontier crawl -print-config; read by -config FILE, where flags count before it.\n")
@@ -37,7 +37,7 @@ func (o *options) printConfig(w io.Writer) error {
 	return err
 }
 
-// stated is a value as it stands in a file.
+// stated returns the value as the file has it.
 func (x *option) stated() any {
 	s := x.Value.String()
 	switch x.kind() {
@@ -66,7 +66,7 @@ func (x *option) stated() any {
 	return s
 }
 
-// short is a time without zeros at its end: 24h, not 24h0m0s.
+// short formats a time without trailing zeros: 24h, not 24h0m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

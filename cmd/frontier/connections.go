@@ -1,4 +1,4 @@
-// This file bounds the connections to frontier serve.
+// This file bounds the connections of frontier serve.
 
 package main
 
@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// connections bounds those of an HTTP server. Beyond the limit it closes the connection that has been
-// idle longest, or the new one if all are busy, and says so at most once a minute.
+// connections bounds an HTTP server's connections. Beyond the limit it closes the one that has been idle
+// longest, or the new one if all are busy. It logs that at most once a minute.
 type connections struct {
 	most int
 	log  *slog.Logger
 
 	mu   sync.Mutex
-	said time.Time                   // guarded by mu; when it was last said
-	open map[net.Conn]*order.Element // guarded by mu; nil: it has a request
+	said time.Time                   // guarded by mu; when it was last logged
+	open map[net.Conn]*order.Element // guarded by mu; nil: a request is under way
 	idle order.List                  // guarded by mu; of net.Conn, the longest idle first
 }
 
@@ -28,7 +28,7 @@ func newConnections(most int, log *slog.Logger) *connections {
 	return &connections{most: most, log: log, open: map[net.Conn]*order.Element{}}
 }
 
-// state is the server's ConnState.
+// state implements http.Server.ConnState.
 func (c *connections) state(conn net.Conn, to http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +44,7 @@ func (c *connections) state(conn net.Conn, to http.ConnState) {
 			first := c.idle.Remove(c.idle.Front()).(net.Conn)
 			delete(c.open, first)
 			if x, ok := first.(*tls.Conn); ok {
-				first = x.NetConn() // or Close waits for the client
+				first = x.NetConn() // TLS's Close would wait for the client
 			}
 			_ = first.Close()
 			if now := time.Now(); now.Sub(c.said) >= time.Minute {

@@ -1,4 +1,4 @@
-// This file lets a running crawl be looked at and changed.
+// This file lets operators inspect and control a running crawl: its page, socket and metrics.
 
 package main
 
@@ -24,24 +24,24 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/incremental"
 )
 
-// consoleFlags say where a crawl is looked at.
+// consoleFlags are the flags about the page and the metrics.
 type consoleFlags struct {
 	page  string
 	names list
 	token string
-	file  string // that has the token
-	stop  func() // ends the crawl in good order
+	file  string // contains the token
+	stop  func() // stops the crawl in good order
 
 	metrics   string
-	metricsAt net.Listener // nil if the metrics have no port of their own
+	metricsAt net.Listener // nil: the metrics have no port of their own
 
-	at      net.Listener // of the page; nil if there is none
-	missing error        // why not, if one was wanted
+	at      net.Listener // the page's; nil: no page
+	missing error        // why the page could not be had
 
-	shown *console.Console // nil: there is none
+	shown *console.Console // nil: no console
 }
 
-// defaultPage is where the page is, unless that is taken.
+// defaultPage is the page's address, unless another process uses it.
 const defaultPage = "127.0.0.1:8347"
 
 func (c *consoleFlags) define(fs *flagSet) {
@@ -52,7 +52,7 @@ func (c *consoleFlags) define(fs *flagSet) {
 	fs.StringVar(&c.metrics, "metrics-listen", "", "`address` of a port for Prometheus that has only /metrics, which the page has too; the same people may read both")
 }
 
-// validate says what is wrong with them.
+// validate reports invalid values.
 func (c *consoleFlags) validate(o *options) {
 	if c.token == "" || c.file == "" {
 		return
@@ -69,8 +69,8 @@ func (c *consoleFlags) validate(o *options) {
 	}
 }
 
-// listen takes the addresses of the page and of the metrics, before the crawl begins. Only one that was
-// asked for must be had.
+// listen listens on the page's and the metrics' addresses before the crawl begins. It fails only for an
+// address that was given.
 func (c *consoleFlags) listen(given bool) (err error) {
 	if c.metrics != "" {
 		if c.metricsAt, err = net.Listen("tcp", c.metrics); err != nil {
@@ -91,17 +91,16 @@ func (c *consoleFlags) listen(given bool) (err error) {
 	return nil
 }
 
-// close gives the addresses back.
+// close closes the listeners.
 func (c *consoleFlags) close() {
 	for _, l := range []net.Listener{c.at, c.metricsAt} {
 		if l != nil {
-			_ = l.Close() // twice, if it was served
+			_ = l.Close() // may be closed already, by its server
 		}
 	}
 }
 
-// open serves a crawl's Console, with what o has already, until the function that it
-// returns is called.
+// open serves a crawl's Console, with o's options and the flags', until the returned function is called.
 func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *settings, o console.Options, log *slog.Logger) (func(), error) {
 	if c.page == "off" && c.metricsAt == nil && s.dir == "" && s.line == nil {
 		return func() {}, nil
@@ -158,21 +157,21 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	return func() { end(); _ = con.Close() }, nil
 }
 
-// stopping says on the page that the crawl ends.
+// stopping shows on the page that the crawl is stopping.
 func (c *consoleFlags) stopping() {
 	if c.shown != nil {
 		c.shown.Stopping()
 	}
 }
 
-// ended says on the page how the crawl has ended, and waits until those who look have seen it.
+// ended shows on the page how the crawl ended, and waits until its readers have seen it.
 func (c *consoleFlags) ended(ctx context.Context, end ending) {
 	if c.shown != nil {
 		c.shown.Ended(cutBy(ctx), strings.ToUpper(end.words[:1])+end.words[1:])
 	}
 }
 
-// shownSettings are the options that were given, without what must stay secret.
+// shownSettings returns the options that were given, without secrets.
 func (s *settings) shownSettings() []console.Setting {
 	all := []console.Setting{{Name: "workers", Value: strconv.Itoa(s.crawler.Workers)}}
 	for _, x := range s.all {
@@ -191,20 +190,20 @@ func (s *settings) shownSettings() []console.Setting {
 	return all
 }
 
-// parkedIn says of a frontier's URLs which are parked.
+// parkedIn returns a function that explains why a URL of f is parked.
 func parkedIn(f *frontier.Frontier) func(context.Context, uint32, string, string) (string, error) {
 	return func(ctx context.Context, crawl uint32, host, url string) (string, error) {
 		return crawler.Parked(ctx, f, crawl, host, url)
 	}
 }
 
-// loopback tells whether an address is reached from this machine only.
+// loopback reports whether only this machine can reach an address.
 func loopback(a net.Addr) bool {
 	at, err := netip.ParseAddrPort(a.String())
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// secret is the token that was given, and how; empty: none was.
+// secret returns the token that was given, and where from; empty: none was.
 func (c *consoleFlags) secret() (token, known string, err error) {
 	switch {
 	case c.token != "":
@@ -221,17 +220,17 @@ func (c *consoleFlags) secret() (token, known string, err error) {
 	return token, known, nil
 }
 
-// pageTokenFile has the page's token if nothing else says it: only the owner of the folder reads it.
+// pageTokenFile holds the page's token if no option does. Only the folder's owner can read it.
 const pageTokenFile = "page-token"
 
-// keepToken says where the token of a page is, for the log, which never has the token. Without a place that is known it
-// writes the token into a file in dir.
+// keepToken returns where to find a page's token, for the log, which never shows the token itself. If no
+// option says where, it writes the token to a file in dir.
 func keepToken(dir, token, known string) (where string, err error) {
 	if dir == "" {
 		return cmp.Or(known, "unknown, so nothing changes on the page: set -dir, -page-token-file or FRONTIER_PAGE_TOKEN"), nil
 	}
 	file := filepath.Join(dir, pageTokenFile)
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier start; it may have another mode
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // an earlier run's; its mode may differ
 		return "", err
 	}
 	if known != "" {
@@ -240,7 +239,7 @@ func keepToken(dir, token, known string) (where string, err error) {
 	return "that in " + file, os.WriteFile(file, []byte(token+"\n"), 0o600)
 }
 
-// recrawled is what a recrawl tells.
+// recrawled converts a recrawl's report.
 func recrawled(x incremental.Report) *console.Recrawl {
 	s := x.Schedule
 	return &console.Recrawl{
@@ -249,7 +248,7 @@ func recrawled(x incremental.Report) *console.Recrawl {
 	}
 }
 
-// budget is what the frontier's memory is bounded by.
+// budget returns the bound of the frontier's memory.
 func budget(s *settings) int64 {
 	switch {
 	case s.frontier.MemoryBudget > 0:
@@ -260,7 +259,7 @@ func budget(s *settings) int64 {
 	return 256 << 20
 }
 
-// shownFigures are what a crawler tells, by name.
+// shownFigures returns a crawler's figures by name.
 func shownFigures(p crawler.Progress) []console.Figure {
 	x := func(name string, n int64) console.Figure { return console.Figure{Name: name, Value: float64(n)} }
 	return []console.Figure{
@@ -270,17 +269,17 @@ func shownFigures(p crawler.Progress) []console.Figure {
 	}
 }
 
-// watched tells the watch of an outcome, and of how its host's gap was kept.
+// watched records an outcome, and how its host's gap was kept.
 func watched(w *console.Watch, l frontier.Lease, o frontier.Outcome) {
 	w.Outcome(l, o)
 	switch o.Result {
-	case frontier.Denied, frontier.Requeue, frontier.PutOff: // no contact
+	case frontier.Denied, frontier.Requeue, frontier.PutOff: // without a contact
 		return
 	}
 	w.Contact(l.Host, l.LeasedAt, l.Due, o.Ended)
 }
 
-// diskOf is how many bytes a folder has on disk. What vanishes meanwhile counts nothing.
+// diskOf returns a folder's bytes on disk. Files that vanish meanwhile count 0.
 func diskOf(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -294,7 +293,7 @@ func diskOf(dir string) (n int64) {
 	return n
 }
 
-// inUse tells whether an address is taken.
+// inUse reports whether an error says that an address is in use.
 func inUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || err != nil && strings.Contains(err.Error(), "in use")
 }

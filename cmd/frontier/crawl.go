@@ -1,4 +1,4 @@
-// This file carries out the crawl command.
+// This file implements crawl.
 
 package main
 
@@ -29,18 +29,18 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 )
 
-// printFlag asks for the settings instead of the crawl.
+// printFlag is -print-config: print the settings, do not crawl.
 func printFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "print-config", Usage: "print all options as a configuration file, and do nothing", HideDefault: true}
 }
 
-// crawlCommand is the crawl command. It leaves its exit status in code.
+// crawlCommand returns the crawl command. It stores its exit status in code.
 func crawlCommand(code *int) *cli.Command {
 	return newSettings().command(code, "crawl", "crawl web sites from their URLs, or go on where the crawl in -dir stopped")
 }
 
-// recrawlCommand is crawl -recrawl, whose flags have short names too. It leaves its exit
-// status in code.
+// recrawlCommand returns crawl -recrawl with shorter names of its flags. It stores its exit status in
+// code.
 func recrawlCommand(code *int) *cli.Command {
 	s := newSettings()
 	s.find("recrawl").typed = []string{"true"}
@@ -54,8 +54,8 @@ func recrawlCommand(code *int) *cli.Command {
 	return c
 }
 
-// command is a command that crawls with these settings, but for what the command line
-// and the file that it names say.
+// command returns a command that crawls with these settings, completed from its command line and
+// configuration file.
 func (s *settings) command(code *int, name, usage string) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "[SEED...]",
@@ -73,7 +73,7 @@ func (s *settings) command(code *int, name, usage string) *cli.Command {
 	}
 }
 
-// start crawls if nothing is wrong with the settings.
+// start crawls if the settings are valid.
 func (s *settings) start(ctx context.Context, cmd *cli.Command, code *int) error {
 	if err := s.judge(ctx); err != nil {
 		return usageError(cmd.Name + ": " + err.Error())
@@ -107,7 +107,7 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	end, err := crawl(ctx, log, stdout)
 	switch {
 	case err == nil:
-	case err == ctx.Err(): // it was stopped before it began
+	case err == ctx.Err(): // stopped before it began
 		end = ending{exitStopped, "stopped; the same command goes on from here"}
 	default:
 		end = ending{exitError, advised(s.dir, err).Error()}
@@ -116,8 +116,7 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	return end.status
 }
 
-// crawl opens everything, crawls, and closes everything. It says how the crawl ended if there
-// is no error.
+// crawl opens everything, crawls, and closes everything. Without an error it returns how the crawl ended.
 func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer) (end ending, err error) {
 	if s.names != nil {
 		defer s.names.Close()
@@ -205,7 +204,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	}
 	s.crawler.Cut = cutBy(ctx)
 	if s.line != nil {
-		s.crawler.ProgressEvery = math.MaxInt64 // the line says it
+		s.crawler.ProgressEvery = math.MaxInt64 // the progress line shows it
 	}
 	measure := figures.OnFetch(hooks.Hooks)
 	s.crawler.OnFetch = func(url string, res *fetch.Result, err error) {
@@ -217,7 +216,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return end, err
 	}
 	givenUp.Store(c)
-	if s.kept.wider { // before keep, or a kill between them would leave them parked
+	if s.kept.wider { // before keep: a kill between them would leave the URLs parked
 		if err := c.Unpark(); err != nil {
 			return end, err
 		}
@@ -262,7 +261,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	return end, s.modules.report(stdout)
 }
 
-// addSeedsTo adds the seeds. Those that are bad are logged; it is an error if nothing is left to crawl.
+// addSeedsTo adds the seeds. It logs bad ones, and fails if none is left to crawl.
 func (s *settings) addSeedsTo(ctx context.Context, c *crawler.Crawler, log *slog.Logger) error {
 	n, err := c.Seed(ctx, s.seeds...)
 	if ctx.Err() != nil {
@@ -294,7 +293,7 @@ func (s *settings) addSeedsTo(ctx context.Context, c *crawler.Crawler, log *slog
 	return nil
 }
 
-// summarize prints what a crawl has done.
+// summarize prints what a crawl did.
 func (s *settings) summarize(p crawler.Progress, log *slog.Logger, stdout io.Writer) {
 	left := p.Frontier.Waiting - p.Parked - p.NextRun
 	fmt.Fprintf(stdout, "%d pages, %d redirects, %d gone, %d refused, %d failed fetches, %d URLs given up, %d denied by robots.txt, %d unreachable, %d blocked; %d waiting, %d scheduled\n",
@@ -326,7 +325,7 @@ func (s *settings) summarize(p crawler.Progress, log *slog.Logger, stdout io.Wri
 	}
 }
 
-// bringsBack says how parked URLs come back.
+// bringsBack describes how parked URLs return.
 func (s *settings) bringsBack(how string) string {
 	if s.dir == "" {
 		return "they are not kept, as there was no -dir"
@@ -334,8 +333,8 @@ func (s *settings) bringsBack(how string) string {
 	return how
 }
 
-// join keeps an error that stands alone as it is: that of a stop is no failure,
-// unless closing failed too.
+// join joins two errors. A lone error stays as it is, because a context's error is not a failure unless
+// closing failed, too.
 func join(err, closing error) error {
 	if closing == nil {
 		return err
@@ -343,11 +342,11 @@ func join(err, closing error) error {
 	return errors.Join(err, closing)
 }
 
-// doneLog is the file of -done-log. A nil *os.File makes it do nothing.
+// doneLog is the file of -done-log. With a nil file it does nothing.
 type doneLog struct {
 	mu   sync.Mutex
 	file *os.File // guarded by mu
-	err  error    // guarded by mu; of the first line that could not be written
+	err  error    // guarded by mu; the first failed write
 }
 
 func openDoneLog(name string) (*doneLog, error) {
@@ -373,8 +372,7 @@ func (d *doneLog) add(l frontier.Lease, o frontier.Outcome) {
 	_, d.err = d.file.WriteString(oneLine(l.Entry.URL) + "\n")
 }
 
-// oneLine percent-encodes what would break a line, or act on a terminal that shows
-// it. Nothing of it is in a URL that was normalized.
+// oneLine percent-encodes line breaks and terminal control characters. Normalized URLs contain neither.
 func oneLine(url string) string {
 	var b strings.Builder
 	for _, r := range fetch.Redact(url) {
@@ -389,7 +387,7 @@ func oneLine(url string) string {
 	return b.String()
 }
 
-// Close closes the file and returns the first error of all.
+// Close closes the file and returns the first error.
 func (d *doneLog) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,4 +1,4 @@
-// This file records what becomes of URLs, in the crawl's folder and in the file of -log.
+// This file records the ends of URLs, in the crawl's folder and in the file of -log.
 
 package main
 
@@ -18,22 +18,22 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// In a crawl's folder.
+// Files in a crawl's folder.
 const (
 	endsFolder   = "ends"
-	endsFile     = "ends.jsonl"    // what became of URLs that were taken
-	notTakenFile = "refused.jsonl" // links that were not: there may be many more of them
+	endsFile     = "ends.jsonl"    // ends of URLs that were taken
+	notTakenFile = "refused.jsonl" // links that were not taken: there may be many more
 )
 
 func endsPath(dir string) string     { return filepath.Join(dir, endsFolder, endsFile) }
 func notTakenPath(dir string) string { return filepath.Join(dir, endsFolder, notTakenFile) }
 
-// recordFlags ask for the record of ends.
+// recordFlags are the flags about the record of ends.
 type recordFlags struct {
 	file string
 	max  byteSize
 
-	ends *endsLog // nil: none
+	ends *endsLog // nil: no record
 }
 
 func (w *recordFlags) define(fs *flagSet) {
@@ -41,10 +41,10 @@ func (w *recordFlags) define(fs *flagSet) {
 	fs.Var(w.max.set(256<<20), "log-max-bytes", "`bytes` of that record that stay, in -dir and again in the files of -log; the oldest go first; 0: keep none; k, M, G may follow")
 }
 
-// leastLog is a bound of which each part is one that crawllog takes.
+// leastLog is the least bound whose parts are each large enough for crawllog.
 const leastLog = 1 << 20
 
-// validate says what is wrong with them.
+// validate reports invalid values.
 func (w *recordFlags) validate(o *options) {
 	switch {
 	case w.max != 0 && w.max < leastLog:
@@ -54,7 +54,7 @@ func (w *recordFlags) validate(o *options) {
 	}
 }
 
-// open begins the record of a crawl; without a folder, and a file, it is in memory.
+// open begins a crawl's record. Without a folder and a file it is in memory.
 func (w *recordFlags) open(dir string, log *slog.Logger) error {
 	if w.max == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (w *recordFlags) part(p backup.Part) backup.Part {
 	}}
 }
 
-// record is for the crawler; nil if nothing is to be recorded.
+// record returns the crawler's callback; nil: nothing is recorded.
 func (w *recordFlags) record() func(crawllog.Record) {
 	if w.ends == nil {
 		return nil
@@ -109,10 +109,10 @@ func (w *recordFlags) record() func(crawllog.Record) {
 	return w.ends.add
 }
 
-// manyEnds is how many records of a URL the page shows at most.
+// manyEnds is the most ends of one URL on the page.
 const manyEnds = 20
 
-// shown returns what the page says became of a URL, from a crawl's folder; nil if nothing is
+// shown returns a function that lists a URL's ends for the page, from a crawl's folder; nil if nothing is
 // recorded there.
 func (w *recordFlags) shown(dir string) func(ctx context.Context, url string) ([]console.End, error) {
 	if w.ends == nil || dir == "" {
@@ -134,16 +134,16 @@ func (w *recordFlags) shown(dir string) func(ctx context.Context, url string) ([
 	}
 }
 
-// endShown is a record as the page shows it.
+// endShown converts a record for the page.
 func endShown(r *crawllog.Record) console.End {
 	what := strings.ReplaceAll(string(r.Outcome), "-", " ")
 	return console.End{At: r.Time, What: what, Status: r.Status, Bytes: r.Bytes, Duration: r.Seconds, Reason: strings.TrimSpace(r.Rule + " " + r.Reason)}
 }
 
-// mostLooked is how many URLs the page looks at for a list of ends.
+// mostLooked is how many URLs the page examines for a list of ends.
 const mostLooked = 50_000
 
-// newest is Options.Newest of the console; nil if there is no record.
+// newest returns console.Options.Newest; nil if there is no record.
 func (w *recordFlags) newest(dir string) func(context.Context, console.EndsQuery) ([]console.End, error) {
 	if w.ends == nil || dir == "" {
 		return nil
@@ -168,20 +168,20 @@ func (w *recordFlags) newest(dir string) func(context.Context, console.EndsQuery
 // endsLog records ends. It is safe for concurrent use.
 type endsLog struct {
 	main            *crawllog.Log
-	notTaken, extra *crawllog.Log // nil: there is none
+	notTaken, extra *crawllog.Log // nil: none
 	log             *slog.Logger
 	seed            maphash.Seed
 
 	mu   sync.Mutex
-	told map[uint64]struct{} // guarded by mu; links not taken that were recorded lately
-	err  error               // guarded by mu; the first that could not be written
+	told map[uint64]struct{} // guarded by mu; recently recorded links that were not taken
+	err  error               // guarded by mu; of the first failed write
 }
 
-// manyTold is how many links that were not taken are remembered, so that one that is on
-// each page is recorded once.
+// manyTold is how many links that were not taken are remembered, so that a link on every page is recorded
+// once.
 const manyTold = 1 << 16
 
-// add records one.
+// add records an end.
 func (e *endsLog) add(r crawllog.Record) {
 	if r.Outcome == crawllog.Refused && r.Attempt == 0 {
 		if e.fresh(r.URL + " " + r.Rule) {
@@ -193,7 +193,7 @@ func (e *endsLog) add(r crawllog.Record) {
 	e.to(e.extra, r)
 }
 
-// event records that a host is given up.
+// event records that a host was given up.
 func (e *endsLog) event(x frontier.Event) {
 	if e == nil || x.Kind != frontier.EventHostGivenUp {
 		return
@@ -201,7 +201,7 @@ func (e *endsLog) event(x frontier.Event) {
 	e.add(crawllog.Record{Outcome: crawllog.HostGivenUp, Host: x.Host, Count: x.Count, Reason: x.Reason})
 }
 
-// fresh reports whether a link was not recorded lately.
+// fresh reports whether a link was not recorded recently.
 func (e *endsLog) fresh(link string) bool {
 	key := maphash.String(e.seed, link)
 	e.mu.Lock()
@@ -216,7 +216,7 @@ func (e *endsLog) fresh(link string) bool {
 	return true
 }
 
-// to writes to one log. The first record that cannot be written is logged; the log itself counts all of them.
+// to writes to one log. It logs the first failed write; the log itself counts all of them.
 func (e *endsLog) to(l *crawllog.Log, r crawllog.Record) {
 	if l == nil {
 		return
@@ -236,7 +236,7 @@ func (e *endsLog) to(l *crawllog.Log, r crawllog.Record) {
 	}
 }
 
-// warn tells of a line that a kill has cut.
+// warn logs that a kill has truncated a line.
 func (e *endsLog) warn(l *crawllog.Log) {
 	if all, err := l.Recent(1); err == nil && len(all) > 0 && all[0].Count > 0 {
 		e.log.Warn("the last line of the record of ends was cut, and is removed: its URL comes again")

@@ -1,4 +1,4 @@
-// This file is the command that deletes URLs. Nothing brings them back, so it asks first.
+// This file implements delete. Deleted URLs cannot be restored, so it asks first.
 
 package main
 
@@ -50,7 +50,7 @@ func deleteCommand() *cli.Command {
 	return c
 }
 
-// confirm asks for a yes, and if everything is to go, for its number of URLs.
+// confirm asks for a yes; to delete everything, for the number of URLs.
 func confirm(in io.Reader, out io.Writer, r console.Result, scope string) error {
 	want, ask := "yes", "Type yes to do it: "
 	if scope == "*" {

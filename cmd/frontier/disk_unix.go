@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// allocated is how much of a file is on disk: some are sparse.
+// allocated returns a file's bytes on disk: sparse files have fewer than their size.
 func allocated(info fs.FileInfo) int64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Blocks * 512

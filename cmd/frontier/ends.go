@@ -1,4 +1,4 @@
-// This file says how a crawl ended: in an exit status and a last line.
+// This file reports how a crawl ended: by exit status and a last line.
 
 package main
 
@@ -18,12 +18,12 @@ import (
 
 // Exit statuses.
 const (
-	exitOK      = 0 // all is done
-	exitError   = 1 // something could not be done
+	exitOK      = 0 // everything is done
+	exitError   = 1 // something failed
 	exitUsage   = 2 // the command line or the configuration is wrong; nothing was done
-	exitStopped = 3 // the crawl was stopped, or is held, and URLs wait
-	exitLimit   = 4 // a limit was reached, and URLs wait
-	exitNothing = 5 // the crawl ended, and no page was fetched
+	exitStopped = 3 // the crawl was stopped, or is held, with URLs waiting
+	exitLimit   = 4 // a limit was reached, with URLs waiting
+	exitNothing = 5 // the crawl ended without a page
 )
 
 // exitStatuses is the help text for the exit statuses.
@@ -40,7 +40,7 @@ type ending struct {
 	words  string
 }
 
-// endOf says how a run of a crawl ended that had no error but its context's.
+// endOf returns how a crawl's run ended that had no error but its context's.
 func (s *settings) endOf(ctx context.Context, f *frontier.Frontier, p crawler.Progress) ending {
 	left := p.Frontier.Waiting - p.Parked - p.NextRun + p.Frontier.Scheduled
 	on := fmt.Sprintf("the same command goes on from here, or: frontier resume %s", s.dir)
@@ -77,7 +77,7 @@ func wait(n int64) string {
 	return fmt.Sprintf("%d URLs wait", n)
 }
 
-// atLimit tells whether a limit holds what waits.
+// atLimit reports whether a limit holds the waiting URLs.
 func atLimit(f *frontier.Frontier) bool {
 	for _, h := range f.Largest(100) {
 		if h.Reason == frontier.ReasonLimit {
@@ -87,7 +87,7 @@ func atLimit(f *frontier.Frontier) bool {
 	return false
 }
 
-// trouble says why nothing was fetched.
+// trouble explains why nothing was fetched.
 func (s *settings) trouble(p crawler.Progress) string {
 	why := p.Trouble
 	if why == "" {
@@ -99,7 +99,7 @@ func (s *settings) trouble(p crawler.Progress) string {
 	return why
 }
 
-// counted says what came instead of pages.
+// counted describes what came instead of pages.
 func counted(p crawler.Progress) string {
 	var out []string
 	for _, x := range []struct {
@@ -116,8 +116,7 @@ func counted(p crawler.Progress) string {
 	return strings.Join(out, ", ")
 }
 
-// private are the networks of those seeds that are not public, as far as their spelling
-// tells.
+// private returns the private networks of the seeds, as far as their spelling shows.
 func (s *settings) private() string {
 	for _, seed := range slices.Concat(s.seeds, s.listedFirst) {
 		if network := networkOfURL(seed); network != "" {
@@ -135,10 +134,10 @@ func networkOfURL(seed string) string {
 	return networkOf(u.Hostname())
 }
 
-// judgePrivate reports seeds whose spelling tells that they will not be contacted.
+// judgePrivate reports seeds whose spelling shows that the crawl would not contact them.
 func (s *settings) judgePrivate() {
 	if s.web.proxy != "" || len(s.sites.proxies) > 0 || len(s.web.resolving) > 0 {
-		return // somebody else looks up where they are
+		return // a proxy or another setting decides their addresses
 	}
 	for i, u := range s.seeds {
 		network := networkOfURL(u)
@@ -152,7 +151,7 @@ func (s *settings) judgePrivate() {
 	}
 }
 
-// networkOf is the network that is not public in which a host is, if its name tells.
+// networkOf returns the private network of a host, if its name shows one.
 func networkOf(host string) string {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return "127.0.0.0/8,::1/128"

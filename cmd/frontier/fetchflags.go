@@ -1,5 +1,4 @@
-// This file reads the flags of crawl that say how pages are fetched: from which
-// addresses, over what, within which limits.
+// This file reads crawl's flags about fetching: addresses, protocols, limits.
 
 package main
 
@@ -18,7 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// fetchFlags are those flags before they are judged.
+// fetchFlags are these flags before they are checked.
 type fetchFlags struct {
 	userAgent, contact, proxy    string
 	ports                        string
@@ -52,7 +51,7 @@ func (w *fetchFlags) define(fs *flagSet, o *fetch.Options) {
 	fs.StringVar(&o.TempDir, "temp", "", "`folder` for such files (default: the system's)")
 }
 
-// apply judges the flags and completes the settings.
+// apply checks the flags and completes the settings.
 func (w *fetchFlags) apply(s *settings) {
 	o := &s.fetch
 	networks := func(name string, l list) (out []netip.Prefix) {
@@ -113,7 +112,7 @@ func (w *fetchFlags) apply(s *settings) {
 	}
 }
 
-// applyPlaces judges where requests go.
+// applyPlaces checks where requests may go.
 func (w *fetchFlags) applyPlaces(s *settings) {
 	if w.proxy != "" {
 		value, _, err := named(w.proxy)
@@ -142,7 +141,7 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// reaches tells whether a contact is a URL or a mail address.
+// reaches reports whether a contact is a URL or a mail address.
 func reaches(contact string) bool {
 	if u, err := url.Parse(contact); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		return true
@@ -151,7 +150,7 @@ func reaches(contact string) bool {
 	return err == nil && a.Name == "" && !strings.ContainsAny(contact, "<> ")
 }
 
-// warnOfContact says that nobody can complain, if the crawl may leave the own network.
+// warnOfContact warns that no contact is given, if the crawl may leave private networks.
 func (s *settings) warnOfContact(log *slog.Logger) {
 	if s.web.contact != "" || strings.Contains(s.web.userAgent, "@") || strings.Contains(s.web.userAgent, "://") {
 		return
@@ -164,9 +163,9 @@ func (s *settings) warnOfContact(log *slog.Logger) {
 	log.Warn("no -contact is given: the owner of a site cannot reach you, and will block you or ask the authors of this program instead")
 }
 
-// public tells whether a host may be one of the internet's, by its name.
+// public reports whether a host's name may be one on the internet.
 func public(host string) bool {
-	for _, name := range []string{"localhost", "test", "example", "invalid", "local", "internal", "home.arpa"} { // RFC 6761, 6762, 8375 and alike
+	for _, name := range []string{"localhost", "test", "example", "invalid", "local", "internal", "home.arpa"} { // RFC 6761, 6762, 8375 and similar
 		if host == name || strings.HasSuffix(host, "."+name) {
 			return false
 		}
@@ -177,7 +176,7 @@ func public(host string) bool {
 	return networkOf(strings.Trim(host, "[]")) == ""
 }
 
-// agent puts the User-Agent together.
+// agent composes the User-Agent.
 func agent(name, contact string) string {
 	if name == "" {
 		if contact == "" {

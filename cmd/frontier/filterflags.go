@@ -1,4 +1,4 @@
-// This file reads the flags of crawl that say which URLs and answers are wanted.
+// This file reads crawl's flags about which URLs and responses it wants.
 
 package main
 
@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/filter"
 )
 
-// filterFlags are those flags before they are judged.
+// filterFlags are these flags before they are checked.
 type filterFlags struct {
 	denyHosts, denyDomains, denyExt, ext, schemes, types list
 	maxQuery, maxParams                                  int
@@ -37,7 +37,7 @@ func (w *filterFlags) define(fs *flagSet, o *crawler.Options) {
 	fs.IntVar(&t.MaxSessions, "max-sessions", 50, "pages of a path with an id like a session's")
 }
 
-// apply judges the flags and completes the options.
+// apply checks the flags and completes the options.
 func (w *filterFlags) apply(all *options, o *crawler.Options) {
 	add := func(names list, f func(...string) filter.Match, make func(string, filter.Match) filter.Filter, rule string) {
 		if len(names) > 0 {

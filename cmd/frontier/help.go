@@ -1,4 +1,4 @@
-// This file writes the command's help: the list of commands, and the flags of each.
+// This file writes the help: the list of commands, and each command's flags.
 
 package main
 
@@ -24,17 +24,17 @@ const (
 	toHelp   = "Help"
 )
 
-// everyday are the flags that a beginner needs, in the order of use. Commands with many
-// flags show these only, unless all are asked for.
+// everyday are the flags that a beginner needs, in the order of use. Commands with many flags show only
+// these by default.
 var everyday = []string{
 	"dir", "contact", "seeds-file", "max-pages", "max-time", "max-depth", "scope-domains", "exclude",
 	"delay", "workers", "allow-network", "sitemaps", "warc", "recrawl-budget", "config", "page", "quiet",
 }
 
-// many is how many flags a command shows without being asked for all.
+// many is how many flags a command shows by default.
 const many = 20
 
-// examples are command lines, by command.
+// examples are example command lines, by command.
 var examples = map[string][]string{
 	"crawl": {
 		"frontier crawl -dir state -contact me@example.org -max-pages 1000 https://example.org/",
@@ -79,7 +79,7 @@ var examples = map[string][]string{
 	"completion": {"frontier completion bash"},
 }
 
-// under puts commands into a category.
+// under assigns a category to commands.
 func under(category string, commands ...*cli.Command) []*cli.Command {
 	for _, c := range commands {
 		c.Category = category
@@ -87,7 +87,7 @@ func under(category string, commands ...*cli.Command) []*cli.Command {
 	return commands
 }
 
-// intro is what the list of commands begins with.
+// intro is the beginning of the list of commands.
 const intro = `frontier crawls web sites politely: one request at a time for each host, with a pause
 between two. A crawl can be stopped at any moment, and goes on where it was.
 
@@ -97,7 +97,7 @@ and look at it with
   frontier status -dir state
 `
 
-// The library's printer is a variable; what it prints is the command that it is given.
+// The library's help printer is a package variable; it gets the command as data.
 func init() {
 	cli.HelpPrinter = func(w io.Writer, _ string, data any) {
 		if cmd := data.(*cli.Command); len(cmd.Commands) > 0 && cmd.Root() == cmd {
@@ -108,8 +108,7 @@ func init() {
 	}
 }
 
-// helpCommand is "frontier help". It replaces the library's, which ends with status 0 for
-// a command that does not exist.
+// helpCommand is "frontier help". The library's own ends with status 0 if a command does not exist.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name: "help", ArgsUsage: "[COMMAND [all]]", Usage: "show the commands, or the flags of one",
@@ -133,7 +132,7 @@ func helpCommand() *cli.Command {
 	}
 }
 
-// unknownCommand is the error for a command that does not exist.
+// unknownCommand is the error for an unknown command.
 func unknownCommand(root *cli.Command, name string) error {
 	var names []string
 	for _, c := range shownCommands(root) {
@@ -142,10 +141,10 @@ func unknownCommand(root *cli.Command, name string) error {
 	return usageError(fmt.Sprintf("there is no command %q%s", name, suggest(name, names, "")))
 }
 
-// wrongValue is how the library begins to say that a flag cannot have a value.
+// wrongValue matches the library's message for an invalid value.
 var wrongValue = regexp.MustCompile(`^invalid value (".*?") for flag -+([^: ]+)`)
 
-// badFlags puts what the library says of a command's flags into words.
+// badFlags rewords the library's errors about a command's flags.
 func badFlags(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	said := err.Error()
 	if name, ok := strings.CutPrefix(said, "flag provided but not defined: -"); ok {
@@ -164,10 +163,10 @@ func badFlags(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	return usageError(cmd.Name + ": " + said)
 }
 
-// wanted says what a flag's value looks like.
+// wanted describes the values of a flag.
 func wanted(f cli.Flag) string {
 	switch f.(type) {
-	case *cli.GenericFlag: // of a crawl's options only what plan has is judged at once
+	case *cli.GenericFlag: // of crawl's options only plan's are parsed at once
 		return share.wanted
 	case *cli.DurationFlag:
 		return duration.wanted
@@ -189,7 +188,7 @@ func unknownFlag(cmd *cli.Command, name string) error {
 	return usageError(fmt.Sprintf("%s: there is no flag -%s%s", cmd.Name, name, suggest(name, names, "-")))
 }
 
-// suggest proposes the name that is most like one that does not exist.
+// suggest proposes the name nearest to an unknown one.
 func suggest(name string, names []string, prefix string) string {
 	best, most := "", 2
 	for _, n := range names {
@@ -203,8 +202,8 @@ func suggest(name string, names []string, prefix string) string {
 	return fmt.Sprintf("; did you mean %q?", prefix+best)
 }
 
-// distance is how many letters must be changed, added or left out to make b of a. Two
-// neighbours that changed places count as one.
+// distance counts the letters to change, add or remove to turn a into b. Swapping two neighbours counts
+// one.
 func distance(a, b string) int {
 	var before []int
 	row := make([]int, len(b)+1)
@@ -229,12 +228,12 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// shownCommands are all but those that are hidden. The library would leave help out.
+// shownCommands returns the commands that are not hidden. The library would omit help.
 func shownCommands(root *cli.Command) []*cli.Command {
 	return slices.DeleteFunc(slices.Clone(root.Commands), func(c *cli.Command) bool { return c.Hidden })
 }
 
-// categories are those of commands, in the order in which commands are defined.
+// categories returns the categories, in the order of definition.
 func categories(root *cli.Command) (names []string) {
 	for _, c := range shownCommands(root) {
 		if !slices.Contains(names, c.Category) {
@@ -244,7 +243,7 @@ func categories(root *cli.Command) (names []string) {
 	return names
 }
 
-// printCommands lists the commands.
+// printCommands prints the commands.
 func printCommands(w io.Writer, root *cli.Command) {
 	fmt.Fprint(w, intro)
 	for _, category := range categories(root) {
@@ -258,7 +257,7 @@ func printCommands(w io.Writer, root *cli.Command) {
 	fmt.Fprintf(w, "\n%s\n\n\"frontier COMMAND -h\" shows the flags of a command, with examples.\n", exitStatuses)
 }
 
-// printCommand shows a command's flags: those of every day, or all.
+// printCommand prints a command's everyday flags, or all.
 func printCommand(w io.Writer, cmd *cli.Command, all bool) {
 	fmt.Fprintf(w, "frontier %s: %s\n\nUsage: %s\n", cmd.Name, cmd.Usage, usageOf(cmd))
 	if cmd.Description != "" {
@@ -293,12 +292,12 @@ func printCommand(w io.Writer, cmd *cli.Command, all bool) {
 	}
 }
 
-// usageOf is what a command line looks like.
+// usageOf returns a command's usage line.
 func usageOf(cmd *cli.Command) string {
 	return strings.TrimSpace("frontier " + cmd.Name + " [flags] " + cmd.ArgsUsage)
 }
 
-// ownFlags are a command's flags without that for help, by theme.
+// ownFlags returns a command's flags except the one for help, by theme.
 func ownFlags(cmd *cli.Command) []cli.Flag {
 	flags := slices.DeleteFunc(slices.Clone(cmd.VisibleFlags()), func(f cli.Flag) bool { return slices.Contains(f.Names(), "help") })
 	var themes []string
@@ -325,7 +324,7 @@ func showFlag(w io.Writer, f cli.Flag) {
 	printEntry(w, name, usage, 26)
 }
 
-// describe is a flag with its argument, and what it means.
+// describe returns a flag with its argument, and its description.
 func describe(f cli.Flag) (name, usage string) {
 	d := f.(cli.DocGenerationFlag)
 	names := slices.Clone(f.Names())
@@ -348,13 +347,13 @@ func describe(f cli.Flag) (name, usage string) {
 	return name, usage
 }
 
-// plainValue is a value whose kind is not told.
+// plainValue is a value whose type the help does not show.
 type plainValue struct{}
 
 func (plainValue) String() string   { return "" }
 func (plainValue) Set(string) error { return nil }
 
-// initial is a flag's default, if it is worth saying.
+// initial returns a flag's default, if it is worth showing.
 func initial(f cli.Flag) string {
 	d := f.(cli.DocGenerationFlag)
 	s := d.GetDefaultText()
@@ -367,7 +366,7 @@ func initial(f cli.Flag) string {
 	return strings.Trim(s, `"`)
 }
 
-// printEntry prints a name and what it means, in two columns.
+// printEntry prints a name and its description in two columns.
 func printEntry(w io.Writer, name, text string, width int) {
 	const line = 100
 	lead := fmt.Sprintf("  %-*s", width, name)

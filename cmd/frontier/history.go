@@ -1,5 +1,4 @@
-// This file answers from the record of ends: what became of a URL, of which others, and
-// what is to be tried again.
+// This file reads the record of ends: ends and retry, and explain's history of a URL.
 
 package main
 
@@ -23,7 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// became prints what is known of a URL, and what the record says of it.
+// became prints what the frontier and the record know about a URL.
 func (p *printer) became(u console.URL, dir string) error {
 	end, ended, err := lastEnd(dir, u.URL)
 	if err != nil {
@@ -36,7 +35,7 @@ func (p *printer) became(u console.URL, dir string) error {
 		}
 		return p.any(struct {
 			console.URL
-			End *crawllog.Record `json:"end,omitempty"` // the newest record of it
+			End *crawllog.Record `json:"end,omitempty"` // its latest record
 		}{u, last})
 	}
 	if !ended {
@@ -48,7 +47,7 @@ func (p *printer) became(u console.URL, dir string) error {
 		return cmp.Or(err, p.table(slices.Concat(urlRows(u), more, reasons)...))
 	}
 	if u.State == "known" {
-		u.Why = "" // the record knows better
+		u.Why = "" // the record is more precise
 	}
 	lines := append(urlRows(u), row("last", end.Sentence()), row("when", moment(end.Time)))
 	for _, x := range [][2]string{{"found on", end.Via}, {"type", end.Type}} {
@@ -62,7 +61,7 @@ func (p *printer) became(u console.URL, dir string) error {
 	return p.table(lines...)
 }
 
-// unrecorded says how far the record goes back in which a URL is not.
+// unrecorded describes how far the record reaches back, for a URL that is not in it.
 func unrecorded(u console.URL, dir string) (rows []string, err error) {
 	oldest, ok, err := crawllog.NewView(endsPath(dir)).Oldest()
 	switch {
@@ -76,7 +75,7 @@ func unrecorded(u console.URL, dir string) (rows []string, err error) {
 	return nil, nil
 }
 
-// robotsRows say why a site's URLs wait, if its robots.txt could not be read the last time.
+// robotsRows explain why a site's URLs wait, if its robots.txt could not be fetched last time.
 func robotsRows(dir string, urls ...string) (rows []string, err error) {
 	for _, of := range urls {
 		u, err := url.Parse(of)
@@ -94,8 +93,7 @@ func robotsRows(dir string, urls ...string) (rows []string, err error) {
 	return rows, nil
 }
 
-// lastEnd is the newest record of a URL: of those that were taken, or else of links that
-// were not.
+// lastEnd returns the latest record of a URL, among ends or else among links that were not taken.
 func lastEnd(dir, url string) (crawllog.Record, bool, error) {
 	url = fetch.Redact(url)
 	r, ok, err := crawllog.NewView(endsPath(dir)).Find(url)
@@ -105,22 +103,22 @@ func lastEnd(dir, url string) (crawllog.Record, bool, error) {
 	return crawllog.NewView(notTakenPath(dir)).Find(url)
 }
 
-// moment is a time, and how long ago that is.
+// moment formats a time, and how long ago it was.
 func moment(t time.Time) string {
 	return fmt.Sprintf("%s, %s ago", t.UTC().Format("2006-01-02 15:04:05Z"), console.Ago(time.Since(t)))
 }
 
-// endsFilter says which ends.
+// endsFilter selects ends.
 type endsFilter struct {
 	outcomes []string
 	host     string
 	rule     string
-	match    string // a part of the URL
-	looks    int    // how many URLs are looked at; 0: all
-	links    bool   // links that were not taken, too
+	match    string // part of the URL
+	looks    int    // most URLs to examine; 0: all
+	links    bool   // include links that were not taken
 }
 
-// outcomeWords are the outcomes that -outcome may name.
+// outcomeWords returns the values of -outcome.
 func outcomeWords() []string {
 	words := make([]string, len(crawllog.Outcomes))
 	for i, o := range crawllog.Outcomes {
@@ -137,7 +135,7 @@ func endsFlags() []cli.Flag {
 	}
 }
 
-// filterOf reads the flags. usual are the outcomes if none are given.
+// filterOf reads the flags. usual is the default of -outcome.
 func filterOf(cmd *cli.Command, usual ...crawllog.Outcome) (f endsFilter, err error) {
 	f.host, f.rule = cmd.String("host"), cmd.String("rule")
 	for _, o := range usual {
@@ -158,8 +156,8 @@ func filterOf(cmd *cli.Command, usual ...crawllog.Outcome) (f endsFilter, err er
 	return f, noMore(cmd.Args().Slice())
 }
 
-// of yields the newest record of each URL, newest first, if it is wanted. That of a robots.txt is,
-// if it could not be read.
+// of yields the latest record of each URL, newest first, if the filter matches. A record of a robots.txt
+// matches if its fetch failed.
 func (f endsFilter) of(dir string) iter.Seq2[crawllog.Record, error] {
 	return func(yield func(crawllog.Record, error) bool) {
 		seed, seen := maphash.MakeSeed(), map[uint64]bool{}
@@ -196,7 +194,7 @@ func (f endsFilter) wants(r *crawllog.Record) bool {
 	return (len(f.outcomes) == 0 || slices.Contains(f.outcomes, string(r.Outcome))) && (f.host == "" || r.Host == f.host) && (f.rule == "" || r.Rule == f.rule) && strings.Contains(r.URL, f.match)
 }
 
-// recorded opens the record of a crawl.
+// recorded opens a crawl's record.
 func recorded(cmd *cli.Command) (dir string, err error) {
 	if dir = cmd.String("dir"); dir == "" {
 		return "", errNoDir
@@ -213,7 +211,7 @@ func recorded(cmd *cli.Command) (dir string, err error) {
 	return dir, nil
 }
 
-// endsCommand lists what became of URLs.
+// endsCommand returns the ends command.
 func endsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ends", Usage: "list what became of URLs, the newest first",
@@ -245,7 +243,7 @@ func endsCommand() *cli.Command {
 	}
 }
 
-// ends prints records, JSON as a line each.
+// ends prints records; as JSON, one per line.
 func (p *printer) ends(all iter.Seq2[crawllog.Record, error], most int) error {
 	lines := []string{row("TIME", "OUTCOME", "STATUS", "BYTES", "SECONDS", "URL", "WHY")}
 	n := 0
@@ -279,10 +277,10 @@ func (p *printer) ends(all iter.Seq2[crawllog.Record, error], most int) error {
 	return p.table(lines...)
 }
 
-// atATime is how many URLs are brought back with one request.
+// atATime is how many URLs one request brings back.
 const atATime = 500
 
-// retryCommand brings URLs back.
+// retryCommand returns the retry command.
 func retryCommand() *cli.Command {
 	return reaching(reachScope, "retry", "", "fetch URLs again that were given up, or that the flags choose", func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 		dir, err := recorded(cmd)
@@ -313,13 +311,13 @@ func retryCommand() *cli.Command {
 	}, endsFlags()...)
 }
 
-// origin is what URLs have in common that come back together.
+// origin groups URLs that can be brought back by one action.
 type origin struct {
 	crawl uint32
 	depth int
 }
 
-// toRetry are the URLs that are wanted.
+// toRetry returns the URLs that match.
 func (f endsFilter) toRetry(dir string) (by map[origin][]string, total int, err error) {
 	by = map[origin][]string{}
 	for r, err := range f.of(dir) {
@@ -333,15 +331,14 @@ func (f endsFilter) toRetry(dir string) (by map[origin][]string, total int, err 
 	return by, total, nil
 }
 
-// bringBack brings back those of some URLs that the crawl wants. The error says why it does
-// not want the others.
+// bringBack brings back the URLs that the crawl wants. The error explains why it refused others.
 func bringBack(ctx context.Context, c *reached, a console.Action) (n int64, err error) {
 	r, err := c.Do(ctx, a)
 	if err == nil || len(a.URLs) == 1 || ctx.Err() != nil {
 		return r.Count, err
 	}
 	var errs []error
-	for _, u := range a.URLs { // one that is not wanted keeps all from being taken
+	for _, u := range a.URLs { // one unwanted URL makes the frontier refuse all
 		one := a
 		one.URLs = []string{u}
 		r, err := c.Do(ctx, one)

@@ -1,5 +1,4 @@
-// This file is the command that takes in what export wrote: into a crawl that is there, or
-// into a folder that it makes.
+// This file implements import: into an existing crawl, or into a folder that it makes.
 
 package main
 
@@ -20,7 +19,7 @@ func importCommand() *cli.Command {
 			return err
 		}
 		in := io.NopCloser(cmd.Root().Reader)
-		if len(args) == 1 && args[0] != "-" { // first: of a file that is missing no folder comes
+		if len(args) == 1 && args[0] != "-" { // first: a missing file must not leave a new folder
 			if in, err = os.Open(args[0]); err != nil {
 				return err
 			}
@@ -43,8 +42,7 @@ func importCommand() *cli.Command {
 	return c
 }
 
-// reachOrBegin finds the crawl of a folder, or begins one if there is no such folder or
-// nothing in it.
+// reachOrBegin finds a folder's crawl, or begins one if the folder is missing or empty.
 func reachOrBegin(ctx context.Context, dir string) (*reached, error) {
 	if dir == "" {
 		return nil, errNoDir

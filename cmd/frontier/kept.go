@@ -1,4 +1,4 @@
-// This file keeps a crawl's settings in its folder, and goes on with them: resume.
+// This file keeps a crawl's settings in its folder, and implements resume.
 
 package main
 
@@ -15,19 +15,17 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// keptConfig is in -dir: the options of the last crawl there, as -print-config prints
-// them.
+// keptConfig is a file in -dir: the options of the last crawl there, as -print-config prints them.
 const keptConfig = "crawl.toml"
 
-// pathOptions are the options that are kept with the whole path, as resume may be called
-// from elsewhere.
+// pathOptions are stored as absolute paths, because resume may run in another folder.
 var pathOptions = []string{"dir", "done-log", "log", "temp", "warc", "seen", "stats", "checkpoint-dir", "page-token-file", seedsFileKey}
 
-// secretOptions are the options whose values may name a secret.
+// secretOptions may name secrets.
 var secretOptions = []string{"header", "cookie", "auth", "proxy-for", "proxy"}
 
-// keep writes the options into the crawl's folder, in place of what is there. Only the
-// owner may read them, as they may have a password.
+// keep writes the options into the crawl's folder, replacing earlier ones. Only the owner may read them:
+// they may contain a password.
 func (s *settings) keep() (err error) {
 	for _, name := range pathOptions {
 		x := s.find(name)
@@ -77,7 +75,7 @@ func (s *settings) keep() (err error) {
 	return nil
 }
 
-// copyConfig puts the kept options into a copy of the crawl's folder.
+// copyConfig copies the stored options into a copy of the crawl's folder.
 func copyConfig(dir, to string) error {
 	b, err := os.ReadFile(filepath.Join(dir, keptConfig))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +87,7 @@ func copyConfig(dir, to string) error {
 	return os.WriteFile(filepath.Join(to, keptConfig), b, 0o600)
 }
 
-// resumeCommand is the resume command. It leaves its exit status in code.
+// resumeCommand returns the resume command. It stores its exit status in code.
 func resumeCommand(code *int) *cli.Command {
 	s := newSettings()
 	return &cli.Command{
@@ -111,7 +109,7 @@ func resumeCommand(code *int) *cli.Command {
 	}
 }
 
-// readKept reads what is kept in a crawl's folder.
+// readKept reads the options stored in a crawl's folder.
 func (s *settings) readKept(dir string) error {
 	if err := hasCrawl(dir); err != nil {
 		return err
@@ -125,8 +123,8 @@ func (s *settings) readKept(dir string) error {
 	return err
 }
 
-// anew tells whether options whose names begin so are to be set in the frontier, which
-// keeps them. A crawl that is resumed has them, or what commands said since.
+// anew reports whether options whose names begin with prefix must be set in the frontier, which stores
+// them. A resumed crawl has them already, or what commands set since.
 func (s *settings) anew(prefix string) bool {
 	return !s.resumed || slices.ContainsFunc(s.all, func(x *option) bool { return strings.HasPrefix(x.Name, prefix) && x.from == fromFlag })
 }

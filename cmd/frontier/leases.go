@@ -1,4 +1,4 @@
-// This file is the commands about leases that clients of a server have.
+// This file implements the commands about leases of a server's clients.
 
 package main
 

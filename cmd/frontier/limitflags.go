@@ -1,4 +1,4 @@
-// This file reads the flags of crawl that limit what each host may do.
+// This file reads crawl's flags that limit each host.
 
 package main
 
@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// limitFlags are those flags before they are judged.
+// limitFlags are these flags before they are checked.
 type limitFlags struct {
 	frontier.Limits
 	bytes byteSize
@@ -23,7 +23,7 @@ func (l *limitFlags) define(fs *flagSet) {
 	fs.IntVar(&l.Depth, "limit-depth", 0, "greatest number of links from a seed, of each host (default: any)")
 }
 
-// apply judges the flags and completes the settings.
+// apply checks the flags and completes the settings.
 func (l *limitFlags) apply(s *settings) {
 	l.Bytes = int64(l.bytes)
 	for _, x := range []struct {

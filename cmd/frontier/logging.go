@@ -1,4 +1,4 @@
-// This file is the log of a crawl or a server: on the standard error, for people or for programs.
+// This file opens the log of a crawl or a server: standard error, as text or JSON.
 
 package main
 
@@ -8,12 +8,12 @@ import (
 	"log/slog"
 )
 
-// logFlags say what is logged, and how.
+// logFlags are the flags about the log.
 type logFlags struct {
 	format         string
 	verbose, quiet bool
 
-	level slog.LevelVar // of the log that is open
+	level slog.LevelVar // of the open log
 }
 
 func (l *logFlags) define(fs *flagSet) {
@@ -39,10 +39,10 @@ func (l *logFlags) validate(o *options) {
 	}
 }
 
-// moving reports whether a line with the progress may move in a terminal.
+// moving reports whether a terminal may show a progress line.
 func (l *logFlags) moving() bool { return l.format == "text" && !l.quiet }
 
-// open returns the log, and where the figures of the end are printed.
+// open returns the log, and the writer for the final figures.
 func (l *logFlags) open(stdout, stderr io.Writer) (*slog.Logger, io.Writer) {
 	o := &slog.HandlerOptions{Level: &l.level}
 	switch {
@@ -58,7 +58,7 @@ func (l *logFlags) open(stdout, stderr io.Writer) (*slog.Logger, io.Writer) {
 	return slog.New(slog.NewTextHandler(stderr, o)), stdout
 }
 
-// end writes how the crawl ended, in the last line.
+// end writes the last line: how the crawl ended.
 func (l *logFlags) end(log *slog.Logger, stderr io.Writer, end ending) {
 	switch {
 	case l.format == "json" && end.status == exitError:

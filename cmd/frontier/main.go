@@ -7,10 +7,10 @@
 //	frontier explain -dir state a.example
 //	frontier pause -dir state '*.example'
 //
-// Run "frontier help" for the commands, and "frontier crawl -h" for the flags of a
-// crawl. The commands that look and change reach a running crawl over a socket in its
-// folder, which only its owner may open; of a crawl that does not run they open the
-// folder, those that only look without writing to it. With -json they print JSON, whose names are those of package console.
+// Run "frontier help" for the commands, and "frontier crawl -h" for the flags of a crawl. The commands
+// that inspect and control a crawl reach a running one over a socket in its folder, which only its owner
+// may open. If no crawl runs there they open the folder; commands that only read do not write to it. With
+// -json they print JSON with the names of package console.
 //
 // The exit status is 0 if all is done, 1 if something could not be done, and 2 if the command
 // line or the configuration is wrong and nothing was done. A crawl that was stopped or is
@@ -43,12 +43,12 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// again is how long after a signal the next one counts as meant: one stop may send two, to
-// a process and to its group.
+// again is the shortest time between two signals that count: one stop may send two, to a process and to
+// its group.
 const again = time.Second
 
-// heed returns a context that ends with the first signal. The second that counts cuts what
-// is under way; then last is called, after which the next ends the process.
+// heed returns a context that ends with the first signal. The second that counts cuts the fetches under
+// way; then last is called, and the next signal ends the process.
 func heed(ctx context.Context, signals <-chan os.Signal, last func()) context.Context {
 	cut := make(chan struct{})
 	ctx, stop := context.WithCancel(context.WithValue(ctx, cutKey{}, (<-chan struct{})(cut)))
@@ -69,21 +69,20 @@ func heed(ctx context.Context, signals <-chan os.Signal, last func()) context.Co
 
 type cutKey struct{}
 
-// cutBy is closed when what is under way is to be cut; nil if nobody says so.
+// cutBy is closed when fetches under way must be cut; nil: never.
 func cutBy(ctx context.Context) <-chan struct{} {
 	cut, _ := ctx.Value(cutKey{}).(<-chan struct{})
 	return cut
 }
 
-// run is main without the process around it. The end of ctx stops a crawl
-// cleanly.
+// run is main without the process. The end of ctx stops a crawl in good order.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code := exitOK
 	root := newRoot(&code)
 	root.Reader, root.Writer, root.ErrWriter = stdin, stdout, stderr
 	var err error
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") && root.Command(args[0]) == nil {
-		err = unknownCommand(root, args[0]) // or else the library would complain of the flags behind it
+		err = unknownCommand(root, args[0]) // otherwise the library complains about the flags after it
 	} else {
 		err = root.Run(ctx, append([]string{"frontier"}, args...))
 	}
@@ -99,7 +98,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitError
 }
 
-// newRoot is the whole command. A crawl leaves its exit status in code.
+// newRoot returns the root command. A crawl stores its exit status in code.
 func newRoot(code *int) *cli.Command {
 	root := &cli.Command{
 		Name: "frontier", Usage: "crawl web sites politely", HideHelpCommand: true, Version: version(),
@@ -116,14 +115,14 @@ func newRoot(code *int) *cli.Command {
 	}
 	for _, c := range root.Commands {
 		c.OnUsageError, c.HideHelpCommand = badFlags, true
-		c.CommandNotFound = func(_ context.Context, cmd *cli.Command, what string) { // of -h with something behind it
+		c.CommandNotFound = func(_ context.Context, cmd *cli.Command, what string) { // for -h with an argument
 			printCommand(cmd.Root().Writer, cmd, what == "all")
 		}
 	}
 	return root
 }
 
-// whereHelpIs says which help helps.
+// whereHelpIs names the help that fits.
 func whereHelpIs(root *cli.Command, args []string) string {
 	if len(args) > 0 {
 		if c := root.Command(args[0]); c != nil && c.Name != "help" {
@@ -133,7 +132,7 @@ func whereHelpIs(root *cli.Command, args []string) string {
 	return "\"frontier help\" lists the commands."
 }
 
-// unprefixed is what an error says, without the name that the command puts before it, and those of packages.
+// unprefixed returns an error's text without the prefixes of the command and of packages.
 func unprefixed(err error) string {
 	return strings.NewReplacer("\nfrontier: ", "\n", "\nconsole: cannot do that: ", "\n", "\nspill: open: ", "\n").Replace("\n" + err.Error())[1:]
 }

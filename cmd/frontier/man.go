@@ -1,4 +1,4 @@
-// This file writes the manual page, from the same commands and flags as the help.
+// This file writes the manual page from the commands and flags.
 
 package main
 
@@ -25,7 +25,7 @@ func manCommand() *cli.Command {
 	}
 }
 
-// writeManual writes the page in the man macros of roff.
+// writeManual writes the page in roff's man macros.
 func writeManual(w io.Writer, root *cli.Command) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, ".TH FRONTIER 1 \"\" %q \"User Commands\"\n.SH NAME\nfrontier \\- %s\n", roff(version()), roff(root.Usage))
@@ -43,7 +43,7 @@ func writeManual(w io.Writer, root *cli.Command) error {
 	return b.Flush()
 }
 
-// manual is the part of one command.
+// manual writes a command's part.
 func manual(b *bufio.Writer, c *cli.Command) {
 	fmt.Fprintf(b, ".SS %s\n%s.\n.PP\n\\fB%s\\fR\n", roff(c.Name), roff(c.Usage), roff(usageOf(c)))
 	if c.Description != "" {
@@ -58,12 +58,12 @@ func manual(b *bufio.Writer, c *cli.Command) {
 	}
 }
 
-// verbatim keeps the lines of a text as they are.
+// verbatim keeps a text's line breaks.
 func verbatim(text string) string {
 	return ".nf\n" + roff(strings.TrimRight(text, "\n")) + "\n.fi\n"
 }
 
-// roff is a text with nothing in it that roff would take for its own.
+// roff escapes a text for roff.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -1,4 +1,4 @@
-// This file answers GET /metrics.
+// This file serves GET /metrics.
 
 package main
 
@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/metrics"
 )
 
-// metrics answers with the figures of a crawl and of the process.
+// metrics serves the figures of a crawl and of the process.
 func (s *settings) metrics(f *frontier.Frontier, c *crawler.Crawler, hooks *frontierprometheus.Hooks) http.Handler {
 	o := metrics.Options{MemoryBudget: budget(s)}
 	if s.dir != "" {
@@ -30,7 +30,7 @@ func (s *settings) metrics(f *frontier.Frontier, c *crawler.Crawler, hooks *fron
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4})
 }
 
-// minutely is a figure that costs much: it is looked at once a minute at most.
+// minutely caches an expensive figure for a minute.
 func minutely(look func() int64) func() int64 {
 	var mu sync.Mutex
 	var last int64

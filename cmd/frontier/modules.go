@@ -1,5 +1,4 @@
-// This file is about the modules that a crawl may have: an archive, the content-seen
-// test, statistics, sitemaps.
+// This file reads the flags of the crawler's modules: archive, content-seen test, statistics, sitemaps.
 
 package main
 
@@ -18,7 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/warc"
 )
 
-// moduleFlags are the flags that ask for modules.
+// moduleFlags are the flags of the modules.
 type moduleFlags struct {
 	warc      string
 	noRobots  bool
@@ -46,7 +45,7 @@ func (m *moduleFlags) define(fs *flagSet) {
 	fs.Var(m.largest.set(50<<20), "max-sitemap", "`bytes` of a sitemap that are read, under -sitemaps; beyond -max-body from a file of -temp")
 }
 
-// validate says what is wrong with them.
+// validate reports invalid values.
 func (m *moduleFlags) validate(o *options) {
 	if m.largest <= 0 {
 		o.bad("want > 0", "max-sitemap")
@@ -56,7 +55,7 @@ func (m *moduleFlags) validate(o *options) {
 	}
 }
 
-// open puts the modules into the crawl's options. What it returns closes them.
+// open adds the modules to the crawl's options. The returned function closes them.
 func (m *moduleFlags) open(s *settings, f crawler.Frontier, log *slog.Logger) (_ func() error, err error) {
 	var closers []func() error
 	closeAll := func() (err error) {
@@ -65,7 +64,7 @@ func (m *moduleFlags) open(s *settings, f crawler.Frontier, log *slog.Logger) (_
 		}
 		return err
 	}
-	if m.warc == "" { // which keeps what there is of a film
+	if m.warc == "" { // which keeps the received part of a long body
 		s.crawler.Responses = append(s.crawler.Responses, filter.NoMedia(s.fetch.MaxBody))
 	}
 	agent := s.crawler.UserAgent
@@ -127,7 +126,7 @@ func (m *moduleFlags) open(s *settings, f crawler.Frontier, log *slog.Logger) (_
 	return closeAll, nil
 }
 
-// report tells what the modules found, at the end.
+// report prints what the modules found.
 func (m *moduleFlags) report(out io.Writer) error {
 	if m.statistics != nil {
 		fmt.Fprint(out, m.statistics.Report())

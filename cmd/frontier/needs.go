@@ -1,20 +1,19 @@
-// This file says which options have an effect only beside others, and reports those that were given
-// without. What an option means it does not know.
+// This file reports options that have no effect without others. It does not know their meaning.
 
 package main
 
 import "slices"
 
-// need says of options that they need another: any of beside.
+// need states that options need another: any of beside.
 type need struct {
 	options []string
 	beside  []beside
 }
 
-// beside is an option that has a value, or, if unless is not empty, another value than that.
+// beside is an option with a value, or, if unless is set, with a value other than that.
 type beside struct{ option, unless string }
 
-// crawlNeeds are the needs of the options of a crawl. All others have an effect alone.
+// crawlNeeds are the needs of a crawl's options. All others take effect alone.
 var crawlNeeds = []need{
 	{[]string{"sync", "checkpoint-dir"}, []beside{{"dir", ""}}},
 	{[]string{"checkpoint-every", "checkpoint-keep"}, []beside{{"checkpoint-dir", ""}}},
@@ -34,13 +33,13 @@ var crawlNeeds = []need{
 		"recrawl-min-change", "recrawl-report"}, []beside{{"recrawl", ""}}},
 }
 
-// serveNeeds are the needs of the options of a server.
+// serveNeeds are the needs of a server's options.
 var serveNeeds = []need{
 	{[]string{"grpc-wait", "grpc-reflection"}, []beside{{"grpc", "off"}}},
 	{[]string{"client"}, []beside{{"client-ca", ""}}},
 }
 
-// met tells whether the option is as wanted.
+// met reports whether the need is satisfied.
 func (b beside) met(o *options) bool {
 	x := o.find(b.option)
 	if b.unless == "" {
@@ -50,8 +49,8 @@ func (b beside) met(o *options) bool {
 	return x.Value.String() != b.unless && !slices.Contains(l, b.unless)
 }
 
-// judgeNeeds reports the options that were given and have no effect, and silences them.
-// It reports none if a flag takes away from a file what the option needs.
+// judgeNeeds reports given options without an effect, and silences them. It does not report an option of
+// the file if a flag has changed the option that it needs.
 func (o *options) judgeNeeds(all []need) {
 	for _, n := range all {
 		if slices.ContainsFunc(n.beside, func(b beside) bool { return b.met(o) }) {
@@ -66,7 +65,7 @@ func (o *options) judgeNeeds(all []need) {
 	}
 }
 
-// needs reports an option that has no effect, as none of the others is as it should be.
+// needs reports an option without an effect.
 func (o *options) needs(name string, others []beside) {
 	names := []string{name}
 	text := o.shown(name) + " needs "

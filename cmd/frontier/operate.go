@@ -1,4 +1,4 @@
-// This file is the commands that look at a crawl and change it.
+// This file implements the commands that inspect and control a crawl.
 
 package main
 
@@ -27,16 +27,15 @@ var (
 	jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON, for programs"}
 )
 
-// operation is what a command does with a crawl.
+// operation is a command's work on a crawl.
 type operation func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error
 
-// operating is a command that changes a crawl, running or at rest.
+// operating returns a command that changes a crawl, running or at rest.
 func operating(name, args, usage string, run operation, flags ...cli.Flag) *cli.Command {
 	return reaching(reach, name, args, usage, run, flags...)
 }
 
-// looking is a command that looks at a crawl, running or at rest, and writes nothing in
-// its folder.
+// looking returns a command that inspects a crawl, running or at rest, without writing to its folder.
 func looking(name, args, usage string, run operation, flags ...cli.Flag) *cli.Command {
 	return reaching(lookAt, name, args, usage, run, flags...)
 }
@@ -55,7 +54,7 @@ func reaching(reach func(context.Context, string) (*reached, error), name, args,
 	}
 }
 
-// doing is a command that does one Action with a scope.
+// doing returns a command that carries out one Action on a scope.
 func doing(name, args, usage string, action func(cmd *cli.Command, args []string) (console.Action, error), flags ...cli.Flag) *cli.Command {
 	c := operating(name, "SCOPE"+args, usage, func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 		args := cmd.Args().Slice()
@@ -77,16 +76,16 @@ func doing(name, args, usage string, action func(cmd *cli.Command, args []string
 	return c
 }
 
-// aboutScopes is for the help.
+// aboutScopes is help text.
 const aboutScopes = `SCOPE is a host (shop.example.org), a domain with all hosts below it ('*.example.org'), or '*'
 for all. What is set for a host counts before what is set for its domain, and that before '*'.`
 
-// usageError is what is wrong with a command line.
+// usageError is an error in the command line.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-// mistyped makes a usageError of what a crawl says of a request that cannot be right.
+// mistyped turns a crawl's error about an impossible request into a usageError.
 func mistyped(err error) error {
 	if e, ok := errors.AsType[*console.APIError](err); ok && e.Code == http.StatusBadRequest {
 		return usageError(e.Message)
@@ -94,10 +93,10 @@ func mistyped(err error) error {
 	return err
 }
 
-// errNoScope is returned when a command does not say for which hosts.
+// errNoScope is returned when a command names no hosts.
 const errNoScope = usageError("which hosts? Want a host, '*.domain', or '*' for all")
 
-// noMore refuses arguments that a command does not have.
+// noMore refuses extra arguments.
 func noMore(args []string) error {
 	if len(args) > 0 {
 		return usageError(fmt.Sprintf("too many arguments: %q", args))
@@ -185,7 +184,7 @@ func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) erro
 		Scope: cmd.String("scope"), After: cmd.String("after"), N: cmd.Int("n"), Reason: cmd.String("reason"), Match: cmd.String("match"), Sort: cmd.String("sort"),
 	}
 	var all console.HostList
-	for { // parts that are short because there was much to look at
+	for { // a part may be short because the search took long
 		x, err := c.Hosts(ctx, q)
 		if err != nil {
 			return mistyped(err)
@@ -221,7 +220,7 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 	return cmp.Or(err, out.host(x, reasons...))
 }
 
-// rows judges -n.
+// rows checks -n.
 func rows(cmd *cli.Command) error {
 	if n := cmd.Int("n"); n < 1 || n > 1000 {
 		return usageError(fmt.Sprintf("%s: -n is %d; want 1 to 1000", cmd.Name, n))
@@ -267,7 +266,7 @@ func blockAction(cmd *cli.Command, args []string) (console.Action, error) {
 			return a, usageError(fmt.Sprintf("block: -for is %v; want >= 0", cmd.Duration("for")))
 		}
 		if a.For == 0 {
-			a.Until = &time.Time{} // it ends
+			a.Until = &time.Time{} // ends the block
 		}
 	default:
 		t := cmd.Timestamp("until")
@@ -358,8 +357,8 @@ func limitAction(cmd *cli.Command, args []string) (console.Action, error) {
 	return a, noMore(args)
 }
 
-// reachScope finds the crawl of a folder, with what it is about: a crawl at rest has that in
-// its settings, if it was ever begun.
+// reachScope finds a folder's crawl with its scope, which a crawl at rest has in its stored settings, if
+// it ever began.
 func reachScope(ctx context.Context, dir string) (*reached, error) {
 	return reachOr(ctx, dir, func(ctx context.Context, dir string) (*reached, error) {
 		if !exists(filepath.Join(dir, keptConfig)) {
@@ -369,7 +368,7 @@ func reachScope(ctx context.Context, dir string) (*reached, error) {
 	})
 }
 
-// adding is a command that adds URLs.
+// adding returns a command that adds URLs.
 func adding(do string) func(context.Context, *reached, *cli.Command, *printer) error {
 	return func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 		if cmd.NArg() == 0 {
@@ -383,7 +382,7 @@ func adding(do string) func(context.Context, *reached, *cli.Command, *printer) e
 	}
 }
 
-// simple is a command without arguments.
+// simple returns a command without arguments.
 func simple(do string) func(context.Context, *reached, *cli.Command, *printer) error {
 	return func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 		if err := noMore(cmd.Args().Slice()); err != nil {
@@ -403,7 +402,7 @@ func simple(do string) func(context.Context, *reached, *cli.Command, *printer) e
 	}
 }
 
-// export writes a whole file or none.
+// export writes a complete file or none.
 func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) (err error) {
 	args := cmd.Args().Slice()
 	if err := noMore(args[min(1, len(args)):]); err != nil {

@@ -1,6 +1,6 @@
-// This file keeps the options of a crawl: each is a flag of the command and a key of its
-// configuration file. It knows where each got its value, so that whatever is wrong is
-// told with that place; which values are wrong it leaves to those who define them.
+// This file holds a crawl's options: each is a flag and a key of the configuration file. It knows the
+// source of each value, and reports every fault with its source. The options' owners decide which values
+// are faulty.
 
 package main
 
@@ -18,33 +18,32 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// option is one option. It has its default until the command line, or else the
-// configuration file, says something.
+// option is one option. The command line overrides the configuration file, which overrides the default.
 type option struct {
 	*flag.Flag
 	theme  string
-	typed  []string // by the command line, in order
-	read   []text   // by the file: one, or the elements of a list
-	line   int      // of the file, where it is read; 0: it is not there
+	typed  []string // from the command line, in order
+	read   []text   // from the file: one, or the elements of a list
+	line   int      // of the file; 0: not from there
 	from   source
-	faulty bool // something was reported about it
-	now    any  // the value as it stands in a file
-	off    bool // its value means nothing beside the others'
+	faulty bool // a fault was reported
+	now    any  // the value as the file writes it
+	off    bool // it has no effect beside the others
 }
 
-// text is a value as it stands in a file.
+// text is a value in a file.
 type text struct {
 	value string
 	line  int
 }
 
-// fault is something that is wrong, in a line of the file, or in none: 0.
+// fault is an error in a line of the file; 0: in none.
 type fault struct {
 	line int
 	err  error
 }
 
-// source is where an option's value is from. A later one counts before an earlier one.
+// source is where an option's value comes from. A later constant overrides an earlier one.
 type source int
 
 const (
@@ -53,8 +52,7 @@ const (
 	fromFlag
 )
 
-// options are all options of a crawl. The flag set holds their values; it reads no
-// command line.
+// options are all options of a crawl. The flag set holds their values; it parses no command line.
 type options struct {
 	*flagSet
 	file   string // the configuration file; empty: none
@@ -68,7 +66,7 @@ func newOptions() *options {
 	return o
 }
 
-// define takes in the options that define adds to the flag set, under a theme.
+// define adds the options that a function defines in the flag set, under a theme.
 func (o *options) define(theme string, define func(*flagSet)) {
 	define(o.flagSet)
 	for _, name := range o.names[len(o.all):] {
@@ -76,7 +74,7 @@ func (o *options) define(theme string, define func(*flagSet)) {
 	}
 }
 
-// flagSet remembers in which order its flags were defined.
+// flagSet remembers the order in which flags were defined.
 type flagSet struct {
 	*flag.FlagSet
 	names []string
@@ -126,7 +124,7 @@ func (o *options) find(name string) *option {
 	return o.all[i]
 }
 
-// settle gives the options their values: those typed, or else those read.
+// settle sets the options from the command line, or else from the file.
 func (o *options) settle() {
 	for _, x := range o.all {
 		values := x.typed
@@ -151,21 +149,20 @@ func (o *options) settle() {
 	}
 }
 
-// given tells whether an option's value is other than by default.
+// given reports whether an option's value is not the default.
 func (o *options) given(name string) bool { return o.find(name).from != fromDefault }
 
-// stronger tells whether one option was given by a source that counts before another's.
+// stronger reports whether an option's source overrides another's.
 func (o *options) stronger(name, than string) bool { return o.find(name).from > o.find(than).from }
 
-// silence marks options that mean nothing beside the others.
+// silence marks options as having no effect.
 func (o *options) silence(names ...string) {
 	for _, name := range names {
 		o.find(name).off = true
 	}
 }
 
-// bad reports that the values of options, alone or together, are not what is wanted.
-// One that has a fault already is passed over.
+// bad reports that options have wrong values, alone or together. It skips options with a fault.
 func (o *options) bad(want string, names ...string) {
 	if slices.ContainsFunc(names, func(name string) bool { return o.find(name).faulty }) {
 		return
@@ -185,13 +182,13 @@ func (o *options) bad(want string, names ...string) {
 	o.fault(names, "%s: %s", strings.Join(values, ", "), want)
 }
 
-// badItem reports a value that was given for an option, or one of several.
+// badItem reports a wrong value, or one of several, of an option.
 func (o *options) badItem(name, value, want string) {
 	o.item(name, value, fmt.Errorf("%s is %q; %s", o.shown(name), value, want))
 }
 
-// item reports something about a value that was given for an option, or one of several,
-// which stands alone or with others in an element of a list.
+// item reports an error about a value of an option, which may be one of several, alone or within an
+// element of a list.
 func (o *options) item(name, value string, err error) {
 	x := o.find(name)
 	x.faulty = true
@@ -206,9 +203,8 @@ func (o *options) item(name, value string, err error) {
 	o.faults = append(o.faults, fault{line, err})
 }
 
-// wrong reports what a library says of its options, one fault in each line: of that one
-// for whose field it stands, by pairs, or else of name. What has a fault already is
-// passed over.
+// wrong reports a library's error about its options, one fault per line. fields maps the library's fields
+// to options; other lines go to name. It skips options with a fault.
 func (o *options) wrong(err error, name string, fields ...string) {
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSpace(line)
@@ -224,7 +220,7 @@ func (o *options) wrong(err error, name string, fields ...string) {
 	}
 }
 
-// fault reports something about options, at the first of them that is in the file.
+// fault reports an error about options, at the first of them in the file.
 func (o *options) fault(names []string, format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	line := 0
@@ -238,10 +234,10 @@ func (o *options) fault(names []string, format string, args ...any) {
 	o.faults = append(o.faults, fault{line, err})
 }
 
-// report takes in something that is wrong with no option alone.
+// report reports an error that concerns no single option.
 func (o *options) report(err error) { o.faults = append(o.faults, fault{0, err}) }
 
-// shown is an option's name as who gave it wrote it.
+// shown returns an option's name as its source wrote it.
 func (o *options) shown(name string) string {
 	if o.find(name).from == fromFile {
 		return name
@@ -249,7 +245,7 @@ func (o *options) shown(name string) string {
 	return "-" + name
 }
 
-// err is all that was reported: what is in the file, by line, and the rest.
+// err returns all faults: those in the file by line, then the others.
 func (o *options) err() error {
 	slices.SortStableFunc(o.faults, func(a, b fault) int { return cmp.Compare(uint(a.line-1), uint(b.line-1)) })
 	var errs []error
@@ -262,8 +258,8 @@ func (o *options) err() error {
 	return errors.Join(errs...)
 }
 
-// flags returns the options as flags of a command. What is typed is only noted, and
-// judged together with all else by settle and those who define the options.
+// flags returns the options as flags of a command. They only record what was typed; settle and the
+// options' owners check it.
 func (o *options) flags() (all []cli.Flag) {
 	for _, x := range o.all {
 		if x.Name == seedsKey {
@@ -282,12 +278,12 @@ func (o *options) flags() (all []cli.Flag) {
 	return all
 }
 
-// empty tells whether the default is one that goes without saying.
+// empty reports whether the default needs no mention.
 func (x *option) empty() bool {
 	return slices.Contains([]string{"", "0", "0s", "false", "[]"}, x.DefValue)
 }
 
-// typed is an option for package cli.
+// typed adapts an option to package cli.
 type typed struct{ *option }
 
 func (t *typed) Set(s string) error { t.typed = append(t.typed, s); return nil }
@@ -295,16 +291,16 @@ func (t *typed) Get() any           { return t.typed }
 func (t *typed) String() string     { return t.DefValue }
 func (t *typed) IsBoolFlag() bool   { return t.kind() == boolean }
 
-// boolFlag is a flag that stands alone, for the help.
+// boolFlag is a flag without a value, for the help.
 type boolFlag struct{ *cli.GenericFlag }
 
 func (*boolFlag) TakesValue() bool { return false }
 func (b *boolFlag) String() string { return cli.FlagStringer(b) }
 
-// kind is what an option's values look like.
+// kind describes an option's values.
 type kind struct {
-	name   string // in the documentation
-	wanted string // in messages
+	name   string // for the documentation
+	wanted string // for messages
 }
 
 var (

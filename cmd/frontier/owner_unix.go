@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// checkOwner refuses the folder of another user's crawl: the files that are made in it
-// would be ours, and its owner could not open them. A folder without a crawl is anybody's.
+// checkOwner refuses a folder with another user's crawl: new files in it would be ours, and its owner
+// could not open them. Any user may use a folder without a crawl.
 func checkOwner(dir string) error {
 	info, err := os.Stat(filepath.Join(dir, manifest))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,4 @@
-// This file reads the flags of crawl that say how hosts are treated: the pauses between
-// contacts, how many at once, and what follows failures.
+// This file reads crawl's flags about politeness: delays, concurrency, and what follows failures.
 
 package main
 
@@ -11,7 +10,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// paceFlags are those flags before they are judged.
+// paceFlags are these flags before they are checked.
 type paceFlags struct {
 	delay, groupDelay, retryWait time.Duration
 	factor                       float64
@@ -38,7 +37,7 @@ func (p *paceFlags) define(fs *flagSet, s *settings) {
 	fs.DurationVar(&p.retryWait, "retry-wait", 30*time.Second, "wait after the first failed try, four times as long after each further one")
 }
 
-// defineTrouble defines the flags of crawl and serve that say what follows when hosts fail.
+// defineTrouble defines the flags of crawl and serve about failing hosts.
 func defineTrouble(fs *flagSet, b *frontier.Backoff, q *frontier.Quarantine) {
 	fs.DurationVar(&b.Base, "backoff-base", 2*time.Second, "pause after the first failure that slows a host down, twice as long after each further one")
 	fs.DurationVar(&b.Max, "backoff-max", 10*time.Minute, "greatest such pause")
@@ -48,7 +47,7 @@ func defineTrouble(fs *flagSet, b *frontier.Backoff, q *frontier.Quarantine) {
 	fs.DurationVar(&q.Probe, "quarantine-probe", 10*time.Minute, "pause before the first probe, twice as long before each further one")
 }
 
-// judgeTrouble judges them.
+// judgeTrouble checks them.
 func judgeTrouble(o *options, b *frontier.Backoff, q *frontier.Quarantine) {
 	if b.Base <= 0 || b.Max < b.Base {
 		o.bad("want 0 < base <= max", "backoff-base", "backoff-max")
@@ -63,7 +62,7 @@ func judgeTrouble(o *options, b *frontier.Backoff, q *frontier.Quarantine) {
 	}
 }
 
-// apply judges the flags and completes the options.
+// apply checks the flags and completes the options.
 func (p *paceFlags) apply(s *settings) {
 	p.applyDelays(s)
 	judgeTrouble(s.options, &s.frontier.Backoff, &s.frontier.Quarantine)
@@ -99,7 +98,7 @@ func (p *paceFlags) apply(s *settings) {
 	}
 }
 
-// applyDelays decides between -delay and -delay-factor: whichever counts more.
+// applyDelays chooses between -delay and -delay-factor, by the stronger source.
 func (p *paceFlags) applyDelays(s *settings) {
 	byFactor := []string{"delay-factor", "min-delay", "max-delay"}
 	fixed := s.given("delay")

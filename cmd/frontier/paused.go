@@ -1,4 +1,4 @@
-// This file keeps a crawl that is paused as a whole alive: it waits for unpause.
+// This file keeps a fully paused crawl alive until unpause.
 
 package main
 
@@ -12,14 +12,14 @@ import (
 	"github.com/seed-7440039f/frontier/crawler"
 )
 
-// lookAgain is how often a worker of a paused crawl looks whether it goes on.
+// lookAgain is the interval at which a worker of a paused crawl checks the pause.
 const lookAgain = 200 * time.Millisecond
 
-// whilePaused is for crawler.Options.Held: workers wait while the whole crawl is paused and
-// URLs wait that are not parked.
+// whilePaused returns crawler.Options.Held: workers wait while the whole crawl is paused and has waiting
+// URLs that are not parked.
 func (s *settings) whilePaused(f *frontier.Frontier, c *atomic.Pointer[crawler.Crawler], log *slog.Logger) func(context.Context) bool {
 	var told atomic.Bool
-	var seen atomic.Int64 // when the crawl was seen to be paused, in nanoseconds
+	var seen atomic.Int64 // when a pause was last seen, in nanoseconds
 	return func(ctx context.Context) bool {
 		if all, _ := f.Rule(frontier.All()); all.Paused == frontier.On {
 			p := c.Load().Progress()
@@ -30,7 +30,7 @@ func (s *settings) whilePaused(f *frontier.Frontier, c *atomic.Pointer[crawler.C
 			if !told.Swap(true) {
 				log.Warn("the whole crawl is paused: " + s.unpausing() + ", Ctrl-C ends it")
 			}
-		} else if time.Now().UnixNano()-seen.Load() > int64(5*lookAgain) { // another one's pause may have ended since this one's Next
+		} else if time.Now().UnixNano()-seen.Load() > int64(5*lookAgain) { // another worker's pause may have ended since this one's Next
 			return false
 		} else if told.Swap(false) {
 			log.Info("the crawl goes on")
@@ -44,7 +44,7 @@ func (s *settings) whilePaused(f *frontier.Frontier, c *atomic.Pointer[crawler.C
 	}
 }
 
-// unpausing says how a paused crawl goes on.
+// unpausing describes how to continue a paused crawl.
 func (s *settings) unpausing() string {
 	if s.dir == "" {
 		return "its page lets it go on"

@@ -1,5 +1,5 @@
-// This file is the plan command: what it would take to see every page of a crawl within a
-// time, and what a budget would do. It looks at what was saved, and changes nothing.
+// This file implements plan: what it takes to see every page of a crawl within a time, and what a budget
+// achieves. It reads saved state and changes nothing.
 
 package main
 
@@ -23,24 +23,24 @@ import (
 	"github.com/seed-7440039f/frontier/recrawl/plan"
 )
 
-// maxPeriods bounds a plan: its time grows with the square of the periods.
+// maxPeriods bounds a plan, whose time grows with the square of the periods.
 const maxPeriods = 1000
 
-// strategies are how the periods of a plan are weighed, by name.
+// strategies are the ways to weigh the periods of a plan, by name.
 var strategies = map[string]plan.Strategy{"even": plan.Even, "last": plan.Last, "mixed": plan.Mixed}
 
-// outlook is what plan prints.
+// outlook is plan's output.
 type outlook struct {
-	Saved time.Time `json:"saved,omitzero"` // the moment of what is planned from
+	Saved time.Time `json:"saved,omitzero"` // when the data were saved
 	Model string    `json:"model,omitempty"`
 
 	Pages  float64 `json:"pages"`  // known
-	New    float64 `json:"new"`    // known, never crawled
-	Period float64 `json:"period"` // seconds; of a model's file 0
+	New    float64 `json:"new"`    // known and never crawled
+	Period float64 `json:"period"` // seconds; 0: unknown, for a model from a file
 	Within int     `json:"within"` // periods
-	Cover  float64 `json:"cover"`  // fetches in a period with which every page is seen within these
+	Cover  float64 `json:"cover"`  // fetches per period that show every page within these periods
 
-	Budget float64    `json:"budget"` // fetches in a period, that is planned with; 0: none
+	Budget float64    `json:"budget"` // fetches per period to plan with; 0: none
 	Plan   *plan.Plan `json:"plan,omitempty"`
 }
 
@@ -73,12 +73,12 @@ func planCommand() *cli.Command {
 	}
 }
 
-// getter is a flag of another kind for package cli.
+// getter adapts a rate to package cli.
 type getter struct{ *rate }
 
 func (g *getter) Get() any { return float64(*g.rate) }
 
-// planned is the model that a command line asks for.
+// planned returns the model for a command line.
 func planned(ctx context.Context, cmd *cli.Command, budget rate) (*plan.Model, *outlook, error) {
 	strategy, ok := strategies[cmd.String("strategy")]
 	switch n, period := cmd.Int("periods"), cmd.Duration("period"); {
@@ -126,8 +126,8 @@ func readModel(name string) (*plan.Model, *outlook, error) {
 	return m, o, nil
 }
 
-// live is the model of a crawl's pages as they were last saved, and of those that were never crawled, as
-// the frontier has them now.
+// live returns a model of a crawl's pages as last saved, and of the frontier's never crawled pages as of
+// now.
 func live(ctx context.Context, cmd *cli.Command, budget float64, strategy plan.Strategy) (*plan.Model, *outlook, error) {
 	dir := cmd.String("dir")
 	if dir == "" {
@@ -189,7 +189,7 @@ func (p *printer) plan(o *outlook) error {
 	return p.periods(o.Plan)
 }
 
-// periods prints what a plan does in each.
+// periods prints the plan for each period.
 func (p *printer) periods(x *plan.Plan) error {
 	count := func(x float64) string { return console.Count(int64(math.Round(x))) }
 	lines := []string{"", row("period", "fetched again", "new", "obsolete after it", "never crawled")}

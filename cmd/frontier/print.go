@@ -1,4 +1,4 @@
-// This file prints answers: tables for people, JSON for programs.
+// This file prints output: tables for people, JSON for programs.
 
 package main
 
@@ -36,7 +36,7 @@ func (p *printer) any(x any) error {
 	return e.Encode(x)
 }
 
-// table prints lines whose cells are separated by tabs, as columns.
+// table prints tab-separated cells in columns.
 func (p *printer) table(lines ...string) error {
 	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
 	for _, l := range lines {
@@ -47,7 +47,7 @@ func (p *printer) table(lines ...string) error {
 	return w.Flush()
 }
 
-// row is a line of a table. What the web said cannot break it.
+// row joins the cells of a line. Control characters in text from the web are escaped.
 func row(cells ...any) string {
 	s := make([]string, len(cells))
 	for i, c := range cells {
@@ -116,7 +116,7 @@ func (p *printer) status(s console.Status, running bool) error {
 	return p.table(lines...)
 }
 
-// freshness is what a recrawl says, in names and words; nothing of other crawls.
+// freshness describes a recrawl; empty for other crawls.
 func freshness(x *console.Recrawl) [][2]string {
 	if x == nil {
 		return nil
@@ -131,7 +131,7 @@ func freshness(x *console.Recrawl) [][2]string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// until is a time as people say it, seen from now, by the same clock.
+// until formats a time relative to now, by the same clock.
 func until(t *time.Time, now time.Time) string {
 	switch {
 	case t == nil:
@@ -153,7 +153,7 @@ func (p *printer) hosts(l console.HostList) error {
 	return p.more(l.Next, lines)
 }
 
-// more prints a table, and how to go on.
+// more prints a table, and the command for the next part.
 func (p *printer) more(next string, lines []string) error {
 	if err := p.table(lines...); err != nil || next == "" {
 		return err
@@ -202,7 +202,7 @@ func ruleRows(rule console.Rule) (lines []string) {
 	return lines
 }
 
-// urlRows are what the frontier knows of a URL.
+// urlRows describe what the frontier knows about a URL.
 func urlRows(u console.URL) []string {
 	lines := []string{row("URL", u.URL), row("state", u.State)}
 	if u.Why != "" {
@@ -279,7 +279,7 @@ func (p *printer) imported(x console.Imported) error {
 	return err
 }
 
-// changed tells what became of a list.
+// changed prints the result of a list.
 func (p *printer) changed(x changefeed.Result) error {
 	if p.json {
 		return p.any(x)
@@ -294,5 +294,5 @@ func (p *printer) changed(x changefeed.Result) error {
 	return err
 }
 
-// dirOf is the folder that a file lies in.
+// dirOf returns a file's folder.
 func dirOf(file string) string { return filepath.Dir(file) }

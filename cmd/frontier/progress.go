@@ -1,5 +1,4 @@
-// This file shows on a terminal how a crawl goes on, in a last line that moves below those of
-// the log.
+// This file shows a crawl's progress on a terminal, in a last line below the log.
 
 package main
 
@@ -19,13 +18,13 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// lastLine is a terminal whose last line is drawn again and again. What is written meanwhile
-// goes above it. It is safe for concurrent use.
+// lastLine is a terminal with a last line that is redrawn. Other output goes above it. It is safe for
+// concurrent use.
 type lastLine struct {
 	mu    sync.Mutex
 	out   io.Writer
-	line  string // guarded by mu; empty: none is drawn
-	begun bool   // guarded by mu; what was written ended within a line
+	line  string // guarded by mu; empty: none
+	begun bool   // guarded by mu; other output ended within a line
 }
 
 // Write implements io.Writer.
@@ -49,11 +48,10 @@ func (l *lastLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// erased takes the line away on which the cursor is.
+// erased clears the cursor's line.
 const erased = "\r\x1b[K"
 
-// draw draws the line, or takes it away if it is empty. A terminal that takes no more is a
-// matter of the log's.
+// draw draws the line, or removes it if it is empty. It ignores write errors: the log reports those.
 func (l *lastLine) draw(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +61,8 @@ func (l *lastLine) draw(line string) {
 	l.line = line
 }
 
-// progressLine says in one line of the given width how a crawl is: in the sentence of its state, or while it
-// runs in figures. Those that do not fit are left out, the last first.
+// progressLine describes a crawl in one line of the given width: by the sentence of its state, or while
+// it runs by figures. It drops the last figures that do not fit.
 func progressLine(s console.Status, columns int) string {
 	style, parts := stateStyle(s.State), []string(nil)
 	switch s.State {
@@ -82,7 +80,7 @@ func progressLine(s console.Status, columns int) string {
 	default:
 		parts = []string{ansi.Truncate(oneLine(s.Sentence), max(0, columns-ansi.StringWidth(s.State)-5), "…")}
 	}
-	line := ansi.Truncate(style.Bold(true).Render("● "+s.State), max(0, columns-1), "") // a full line would move the cursor to the next
+	line := ansi.Truncate(style.Bold(true).Render("● "+s.State), max(0, columns-1), "") // a full line would wrap
 	for _, x := range parts {
 		if ansi.StringWidth(line)+2+ansi.StringWidth(x) >= columns {
 			break
@@ -92,7 +90,7 @@ func progressLine(s console.Status, columns int) string {
 	return line
 }
 
-// stateStyle is the colour of a state.
+// stateStyle returns a state's colour.
 func stateStyle(state string) lipgloss.Style {
 	switch state {
 	case console.StateRunning:
@@ -107,16 +105,16 @@ func stateStyle(state string) lipgloss.Style {
 	return faint
 }
 
-// showProgress shows how a crawl goes on, until the function that it returns is called.
+// showProgress shows the progress until hide is called.
 func (s *settings) showProgress(ctx context.Context) (hide func()) {
 	if s.line == nil {
 		return func() {}
 	}
-	ctx = context.WithoutCancel(ctx) // while it stops, too
+	ctx = context.WithoutCancel(ctx) // also while the crawl stops
 	return s.line.follow(func() string { return progressLine(s.console.shown.Status(ctx), columnsOf(s.line.out)-1) })
 }
 
-// follow draws the line each second, until the function that it returns is called.
+// follow redraws the line every second until stop is called.
 func (l *lastLine) follow(now func() string) (stop func()) {
 	ended := make(chan struct{})
 	var drawing sync.WaitGroup
@@ -124,7 +122,7 @@ func (l *lastLine) follow(now func() string) (stop func()) {
 		t := time.NewTicker(time.Second)
 		defer t.Stop()
 		for {
-			line := now() + " " // what a shell says of a kill stands apart
+			line := now() + " " // keeps a shell's message after a kill apart
 			if os.Getenv("NO_COLOR") != "" {
 				line = ansi.Strip(line)
 			}

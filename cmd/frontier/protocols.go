@@ -1,4 +1,4 @@
-// This file reads the flag of crawl that asks for other protocols than HTTP.
+// This file reads crawl's flag for protocols other than HTTP.
 
 package main
 
@@ -9,14 +9,14 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
-// protocolFlags is that flag before it is judged.
+// protocolFlags is that flag before it is checked.
 type protocolFlags struct{ names list }
 
 func (p *protocolFlags) define(fs *flagSet) {
 	fs.Var(&p.names, "protocols", "`protocols` to crawl beside http and https, comma-separated: ftp, gopher; not through a -proxy")
 }
 
-// apply makes Fetchers with the limits of the settings.
+// apply makes Fetchers with the settings' limits.
 func (p *protocolFlags) apply(s *settings) {
 	s.crawler.Protocols = map[string]crawler.Fetcher{}
 	for _, name := range p.names {
@@ -33,7 +33,7 @@ func (p *protocolFlags) apply(s *settings) {
 			continue
 		}
 		if err != nil {
-			if s.crawler.Fetcher != nil { // or else it is told of that one
+			if s.crawler.Fetcher != nil { // otherwise that Fetcher's fault is reported already
 				s.wrong(err, "protocols")
 			}
 			continue

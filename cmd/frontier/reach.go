@@ -1,5 +1,5 @@
-// This file finds the crawl of a folder: a running one over its socket, one at rest by
-// opening the folder, to change it or just to look.
+// This file finds a folder's crawl: a running one over its socket, one at rest by opening the folder, to
+// change it or only to read.
 
 package main
 
@@ -26,8 +26,8 @@ import (
 	"github.com/seed-7440039f/frontier/urlfrontier"
 )
 
-// socketPath is where the crawl of a folder listens. It lies in the folder unless that
-// makes it longer than a socket's path can be.
+// socketPath returns the socket of a folder's crawl. It lies in the folder, unless its path would be too
+// long for a socket.
 func socketPath(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -44,8 +44,8 @@ func socketPath(dir string) (string, error) {
 	return filepath.Join(run, fmt.Sprintf("frontier-%x.sock", hash[:10])), nil
 }
 
-// listen makes the socket of a folder, which only its owner may open. The folder is ours
-// alone, so a socket that is there was left by a process that was killed.
+// listen makes a folder's socket, which only its owner may open. This process holds the folder, so an
+// existing socket was left by a killed process.
 func listen(dir string) (net.Listener, error) {
 	path, err := socketPath(dir)
 	if err != nil {
@@ -58,8 +58,8 @@ func listen(dir string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	// Whoever connects before the mode is set must be able to enter a folder that only
-	// the owner may write to: so it is made under another name first.
+	// Before the mode is set, others could connect. So the socket is made in a folder that only the owner
+	// may enter, and then moved.
 	private, err := os.MkdirTemp(parent, ".s")
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func listen(dir string) (net.Listener, error) {
 	return &socket{l, path}, nil
 }
 
-// socket removes its file when it is closed.
+// socket is a listener whose Close removes its file.
 type socket struct {
 	net.Listener
 	path string
@@ -95,34 +95,32 @@ func (s *socket) Close() error {
 	return err
 }
 
-// reached is a crawl that can be asked.
+// reached is a crawl that accepts requests.
 type reached struct {
 	*console.Client
 	running bool
 	close   func() error
 }
 
-// errNoDir is returned when no folder was named.
+// errNoDir is returned when a command names no folder.
 const errNoDir = usageError("which crawl? Name its folder with -dir, or in FRONTIER_DIR")
 
-// manifest is a file that the folder of each crawl has.
+// manifest is a file in every crawl's folder.
 const manifest = "MANIFEST"
 
-// reach finds the crawl of a folder, to change it. If no process has it, the folder is
-// opened.
+// reach finds a folder's crawl, to change it. If no process uses the folder, it opens it.
 func reach(ctx context.Context, dir string) (*reached, error) {
 	return reachOr(ctx, dir, openAtRest)
 }
 
-// lookAt finds the crawl of a folder. If no process has it, a view of the folder is opened,
-// in which nothing is written.
+// lookAt finds a folder's crawl, to read it. If no process uses the folder, it opens a read-only view.
 func lookAt(ctx context.Context, dir string) (*reached, error) {
 	return reachOr(ctx, dir, func(ctx context.Context, dir string) (*reached, error) {
 		return openWith(ctx, dir, spill.OpenView, frontier.Options{}, unprepared)
 	})
 }
 
-// reachOr finds the crawl of a folder. If no process has it, it is opened so.
+// reachOr finds a folder's crawl. If no process uses the folder, it calls atRest.
 func reachOr(ctx context.Context, dir string, atRest func(context.Context, string) (*reached, error)) (*reached, error) {
 	if dir == "" {
 		return nil, errNoDir
@@ -161,7 +159,7 @@ func servedFolder(dir string) bool {
 	return err == nil
 }
 
-// hasCrawl is an error unless there is a crawl in a folder: opening it would begin one.
+// hasCrawl returns an error if a folder has no crawl: opening it would begin one.
 func hasCrawl(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -180,7 +178,7 @@ func hasCrawl(dir string) error {
 	return nil
 }
 
-// openStore opens a store to write to it, unless it is another user's.
+// openStore opens a store for writing, unless it belongs to another user.
 func openStore(dir string, o spill.Options) (*spill.Store, error) {
 	if err := checkOwner(dir); err != nil {
 		return nil, err
@@ -188,8 +186,8 @@ func openStore(dir string, o spill.Options) (*spill.Store, error) {
 	return spill.Open(dir, o)
 }
 
-// storeMemory is how much of a memory its store takes: its least, and half of what a server needs not.
-// Zero is the default.
+// storeMemory returns the store's share of a memory: its least, and half of what a server does not need.
+// Zero means the default.
 func storeMemory(memory byteSize) int64 {
 	if memory == 0 {
 		return 0
@@ -197,7 +195,7 @@ func storeMemory(memory byteSize) int64 {
 	return min(64<<20+max(0, int64(memory)-leastServed)/2, 128<<20)
 }
 
-// advised says beside an error of a crawl's store what helps.
+// advised adds advice to an error of a crawl's store.
 func advised(dir string, err error) error {
 	var corrupt *frontier.CorruptError
 	switch {
@@ -211,7 +209,7 @@ func advised(dir string, err error) error {
 	return err
 }
 
-// holder says which process has a folder, if its lock tells.
+// holder names the process that holds a folder, if its lock does.
 func holder(dir string) string {
 	b, err := os.ReadFile(filepath.Join(dir, "LOCK"))
 	if pid, bad := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && bad == nil && pid > 0 {
@@ -220,15 +218,15 @@ func holder(dir string) string {
 	return ""
 }
 
-// openAtRest opens the folder of a crawl that does not run.
+// openAtRest opens the folder of a crawl at rest.
 func openAtRest(ctx context.Context, dir string) (*reached, error) {
 	return openWith(ctx, dir, openStore, frontier.Options{}, unprepared)
 }
 
 func unprepared(*frontier.Frontier, *console.Options) error { return nil }
 
-// openWith opens the folder of a crawl that does not run, with options for the frontier,
-// and for its Console as prepare completes them. Hints wait for the crawl to run.
+// openWith opens the folder of a crawl at rest. prepare completes the Console's options. Hints wait until
+// the crawl runs.
 func openWith(ctx context.Context, dir string, open func(string, spill.Options) (*spill.Store, error), o frontier.Options, prepare func(*frontier.Frontier, *console.Options) error) (_ *reached, err error) {
 	store, err := open(dir, spill.Options{})
 	if err != nil {
@@ -242,7 +240,7 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 	if err != nil {
 		return nil, join(err, store.Close())
 	}
-	norm := urlnorm.New().Accept("gopher", "70") // whatever it is crawled with
+	norm := urlnorm.New().Accept("gopher", "70") // whatever the crawl's protocols are
 	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Typed, Parked: parkedIn(f), Lot: crawler.Lot, AtRest: true}
 	var c *console.Console
 	if err = prepare(f, &co); err == nil {
@@ -258,8 +256,8 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 	}}, nil
 }
 
-// serveConsole serves a Console until the function that it returns is called: at the
-// folder's socket, and for browsers at page unless that is nil.
+// serveConsole serves a Console until the returned function is called: on the folder's socket, and for
+// browsers on page, if it is not nil.
 func serveConsole(c *console.Console, dir string, page, metrics net.Listener, warn func(what string, err error), say func(url string)) (stop func()) {
 	var servers []*http.Server
 	serve := func(l net.Listener, h http.Handler) {
@@ -291,10 +289,10 @@ func serveConsole(c *console.Console, dir string, page, metrics net.Listener, wa
 	}
 }
 
-// lastAnswers is how long answers may take once a Console ends: frontier stop waits for one.
+// lastAnswers is how long responses may take once a Console ends: frontier stop waits for one.
 const lastAnswers = 200 * time.Millisecond
 
-// slow ends the answers that nobody reads.
+// slow ends responses that the client does not read.
 func slow(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/api/export") && !strings.HasPrefix(r.URL.Path, "/api/import") && !strings.HasPrefix(r.URL.Path, "/api/changed") {
@@ -304,7 +302,7 @@ func slow(h http.Handler) http.Handler {
 	})
 }
 
-// shown is an address that a browser can open.
+// shown returns an address that a browser can open.
 func shown(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

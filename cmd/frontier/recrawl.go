@@ -1,4 +1,4 @@
-// This file is about crawls that never end: -recrawl.
+// This file reads the flags of -recrawl: crawls that never end.
 
 package main
 
@@ -21,10 +21,10 @@ import (
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
-// recrawlFolder is in -dir.
+// recrawlFolder is a folder in -dir.
 const recrawlFolder = "recrawl"
 
-// recrawlFlags are the flags of such crawls.
+// recrawlFlags are these flags.
 type recrawlFlags struct {
 	on      bool
 	budget  rate
@@ -32,7 +32,7 @@ type recrawlFlags struct {
 	every   time.Duration
 	prior   time.Duration
 
-	revisits *incremental.Revisits // once the crawl is open
+	revisits *incremental.Revisits // set once the crawl is open
 	reported time.Time
 }
 
@@ -50,7 +50,7 @@ func (w *recrawlFlags) define(fs *flagSet) {
 	fs.DurationVar(&w.every, "recrawl-report", time.Minute, "how often the state of the copy is logged")
 }
 
-// validate says what is wrong with them.
+// validate reports invalid values.
 func (w *recrawlFlags) validate(o *options) {
 	if !w.on {
 		return
@@ -72,7 +72,7 @@ func (w *recrawlFlags) validate(o *options) {
 	if !(s.NewShareMax > 0) {
 		o.bad("want more than 0 and at most 1", "recrawl-new-max")
 	}
-	if _, err := incremental.Open(w.options); err != nil { // in no folder
+	if _, err := incremental.Open(w.options); err != nil { // without a folder
 		o.wrong(err, "recrawl", "MinInterval", "recrawl-min", "MaxInterval", "recrawl-max", "Probe", "recrawl-probe", "Prior", "recrawl-prior",
 			"NewShareMin", "recrawl-new-min", "MinChange", "recrawl-min-change", "Budget", "recrawl-budget")
 	}
@@ -96,8 +96,8 @@ func (w *recrawlFlags) open(s *settings, log *slog.Logger) (err error) {
 	return nil
 }
 
-// part is that of checkpoints which has the frontier, and in it, as in -dir, the settings
-// and what is learned of the pages.
+// part returns the part of a checkpoint with the frontier, and inside it, as in -dir, the settings and
+// what was learned about pages.
 func (w *recrawlFlags) part(dir string, frontier func(context.Context, string) error) backup.Part {
 	return backup.Part{Name: "frontier", Copy: func(ctx context.Context, path string) error {
 		if err := frontier(ctx, path); err != nil {
@@ -110,7 +110,7 @@ func (w *recrawlFlags) part(dir string, frontier func(context.Context, string) e
 	}}
 }
 
-// attach begins with an open frontier.
+// attach connects the recrawl to an open frontier.
 func (w *recrawlFlags) attach(ctx context.Context, f *frontier.Frontier, s *settings, log *slog.Logger) error {
 	if !w.on {
 		return nil
@@ -124,14 +124,14 @@ func (w *recrawlFlags) attach(ctx context.Context, f *frontier.Frontier, s *sett
 	return w.revisits.Attach(ctx, f)
 }
 
-// report tells what was reached, at the end.
+// report prints the result.
 func (w *recrawlFlags) report(out io.Writer) {
 	if w.on {
 		fmt.Fprintln(out, w.revisits.Report())
 	}
 }
 
-// close keeps what was learned.
+// close saves what was learned.
 func (w *recrawlFlags) close() error {
 	if w.revisits == nil {
 		return nil
@@ -139,7 +139,7 @@ func (w *recrawlFlags) close() error {
 	return w.revisits.Close()
 }
 
-// rate is a flag of so many per second; /m, /h or /d may follow the number.
+// rate is a flag of a number per second, or with /m, /h or /d per minute, hour or day.
 type rate float64
 
 func (r *rate) String() string {

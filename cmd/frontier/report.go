@@ -1,4 +1,4 @@
-// This file writes a crawl's report: one page of HTML that needs nothing else.
+// This file writes a crawl's report: one self-contained HTML page.
 
 package main
 
@@ -29,7 +29,7 @@ var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
 	"short": shortTime, "seconds": func(s float64) string { return shortTime(seconds(s)) }, "shown": oneLine,
 }).Parse(reportHTML))
 
-// report is what the page shows.
+// report is the page's data.
 type report struct {
 	*summary
 	Title   string
@@ -49,14 +49,14 @@ type report struct {
 	Levels columns
 }
 
-// hostRow is a line of the table of hosts.
+// hostRow is a row of the hosts table.
 type hostRow struct {
 	*hostSum
 	Least, Median time.Duration
 	Gaps          int
 }
 
-// bar is a line of a table with a bar.
+// bar is a table row with a bar.
 type bar struct {
 	Name  string
 	Count int64
@@ -64,10 +64,10 @@ type bar struct {
 	Bad   bool
 }
 
-// columns are stacked parts over time, in a field of 100 by 100.
+// columns is a stacked chart over time, scaled to 100 by 100.
 type columns struct {
 	Series []series
-	Most   int64 // the highest column
+	Most   int64 // height of the highest column
 	Every  time.Duration
 }
 
@@ -80,7 +80,7 @@ type series struct {
 
 type rect struct{ X, Y, W, H float64 }
 
-// reportCommand writes a report.
+// reportCommand returns the report command.
 func reportCommand() *cli.Command {
 	return looking("report", "[FILE]", "write a report of the crawl, one HTML page, to a file (report.html), or to - for the standard output",
 		func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
@@ -115,7 +115,7 @@ func reportCommand() *cli.Command {
 		})
 }
 
-// writeWhole writes a file as a whole or not at all.
+// writeWhole writes a complete file or none.
 func writeWhole(path string, b []byte) error {
 	f, err := os.CreateTemp(dirOf(path), ".report-*")
 	if err != nil {
@@ -131,7 +131,7 @@ func writeWhole(path string, b []byte) error {
 	return nil
 }
 
-// reportOf is the report of a crawl.
+// reportOf returns a crawl's report.
 func reportOf(dir string, status console.Status, live bool) ([]byte, error) {
 	s, err := summarize(dir)
 	if err != nil {
@@ -187,7 +187,7 @@ func scale(bars []bar) {
 	}
 }
 
-// levels are answers by priority over time.
+// levels charts responses by priority over time.
 func (s *summary) levels() columns {
 	var names, classes []string
 	var all [][]int64
@@ -197,7 +197,7 @@ func (s *summary) levels() columns {
 	return s.stack(names, classes, all)
 }
 
-// stack makes columns.
+// stack makes a stacked chart.
 func (s *summary) stack(names, classes []string, all [][]int64) (c columns) {
 	c.Every = s.Last.Sub(s.First) / reportBuckets
 	sums := make([]int64, reportBuckets)
@@ -224,7 +224,7 @@ func (s *summary) stack(names, classes []string, all [][]int64) (c columns) {
 	return c
 }
 
-// Verdict is the report in a sentence.
+// Verdict summarizes the crawl in a sentence.
 func (r *report) Verdict() string {
 	state := "The crawl is at rest"
 	switch {
@@ -245,10 +245,10 @@ func (r *report) Verdict() string {
 		console.Ago(r.Last.Sub(r.First)), strings.TrimSpace(console.Size(r.Bytes)), left)
 }
 
-// Same64 is how many contents several URLs have.
+// Same64 is the number of contents with several URLs.
 func (r *report) Same64() int64 { return int64(r.Same) }
 
-// Rate is how many answers came each second.
+// Rate returns the responses per second.
 func (r *report) Rate() string {
 	n := float64(r.Answers) / max(1, r.Last.Sub(r.First).Seconds())
 	if n >= 10 {
@@ -257,7 +257,7 @@ func (r *report) Rate() string {
 	return fmt.Sprintf("%.2g", n)
 }
 
-// shortTime is a time in two or three digits.
+// shortTime formats a time in two or three digits.
 func shortTime(d time.Duration) string {
 	switch {
 	case d >= time.Minute:

@@ -1,4 +1,4 @@
-// This file sums up the record of ends for a report.
+// This file summarizes the record of ends for a report.
 
 package main
 
@@ -15,19 +15,19 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/crawllog"
 )
 
-// How much of something a report shows.
+// Sizes of the report.
 const (
 	reportRows    = 15
-	reportBuckets = 60 // of time
-	reportMirror  = 4  // URLs of one content
+	reportBuckets = 60 // columns over time
+	reportMirror  = 4  // URLs listed per content
 )
 
-// summary is what a report says of a record.
+// summary is the report's summary of a record.
 type summary struct {
-	First, Last time.Time // when the first URL ended, and the last
+	First, Last time.Time // when the first and the last URL ended
 	Runs, Kills int
 	Missing     int64 // records that could not be written
-	Unreadable  int64 // lines
+	Unreadable  int64 // lines that could not be read
 
 	Pages, Answers, Failed, GivenUp, Refused, Robots int64
 	Bytes                                            int64
@@ -37,41 +37,41 @@ type summary struct {
 	Failures                                         map[string]*example
 	Hosts                                            map[string]*hostSum
 	Slowest                                          []crawllog.Record
-	Lost                                             []crawllog.Record // given up, the newest
+	Lost                                             []crawllog.Record // the latest given up
 	Mirrors                                          []*mirror
-	Times                                            []int64 // answers by bucket
+	Times                                            []int64 // responses by bucket
 	Troubles                                         []int64 // failures by bucket
 	Priorities                                       map[int][]int64
 	Gaps                                             gaps
 
 	seed    maphash.Seed
-	digests map[uint64]uint64 // of the first URL; 0: there are several
+	digests map[uint64]uint64 // hash of the first URL; 0: several have the content
 }
 
-// example counts something, and has one of it.
+// example is a counter with one example.
 type example struct {
 	What, URL string
 	Count     int64
 }
 
-// hostSum is what came of a host.
+// hostSum summarizes a host.
 type hostSum struct {
 	Host                          string
 	Pages, Bytes, Failed, GivenUp int64
-	Seconds                       float64 // of all answers
+	Seconds                       float64 // total time of its responses
 	Answers                       int64
 	contacts                      []contact
 }
 
-// Mean is how long its answers took.
+// Mean returns its mean response time.
 func (h *hostSum) Mean() time.Duration {
 	return time.Duration(h.Seconds / float64(max(1, h.Answers)) * float64(time.Second))
 }
 
-// contact is a time at which a host was contacted.
+// contact is the interval of a contact with a host.
 type contact struct{ began, ended time.Time }
 
-// mirror is content that several URLs have.
+// mirror is a content with several URLs.
 type mirror struct {
 	Bytes int64
 	URLs  []string // some of them
@@ -79,24 +79,24 @@ type mirror struct {
 	all   map[uint64]bool
 }
 
-// More is how many URLs it has besides those that are listed.
+// More counts the URLs that are not listed.
 func (m *mirror) More() int64 { return m.Count - int64(len(m.URLs)) }
 
-// gaps are the pauses between contacts of a host.
+// gaps counts the pauses between a host's contacts.
 type gaps struct {
-	Contacts, Early, Parallel int64 // contacts; those before the host was due; those that began before the one before had ended
+	Contacts, Early, Parallel int64 // all; before the host was due; before the previous one had ended
 	Least                     time.Duration
 	LeastHost                 string
 	Buckets                   [len(gapBounds) + 1]int64
 }
 
-// gapBounds are the upper ends of Buckets.
+// gapBounds are the upper bounds of Buckets.
 var gapBounds = [...]time.Duration{10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 10 * time.Minute}
 
-// tolerance is how much a clock may be off.
+// tolerance is the allowed error of clocks.
 const tolerance = time.Millisecond
 
-// summarize reads the record of a crawl.
+// summarize reads a crawl's record.
 func summarize(dir string) (*summary, error) {
 	s := &summary{
 		Outcomes: map[string]int64{}, Statuses: map[int]int64{}, Rules: map[string]*example{}, Failures: map[string]*example{}, Hosts: map[string]*hostSum{},
@@ -143,7 +143,7 @@ func (s *summary) each(v crawllog.View, take func(*crawllog.Record)) error {
 	return nil
 }
 
-// take counts a record.
+// take adds a record.
 func (s *summary) take(r *crawllog.Record) {
 	switch r.Outcome {
 	case crawllog.Opened:
@@ -188,7 +188,7 @@ func (s *summary) take(r *crawllog.Record) {
 	s.count(r, h)
 }
 
-// count counts the end of a URL.
+// count counts a URL's end.
 func (s *summary) count(r *crawllog.Record, h *hostSum) {
 	switch r.Outcome {
 	case crawllog.Fetched:
@@ -232,7 +232,7 @@ func (s *summary) count(r *crawllog.Record, h *hostSum) {
 	}
 }
 
-// generalized is an error without what only this host has.
+// generalized removes a host's own details from an error.
 func generalized(why, host string) string {
 	if why = strings.ReplaceAll(why, host, "HOST"); len(why) > 120 {
 		why = why[:120] + "..."
@@ -249,7 +249,7 @@ func note(by map[string]*example, what, url string) {
 	x.Count++
 }
 
-// most are the examples with the highest counts.
+// most returns the examples with the highest counts.
 func most(by map[string]*example) []*example {
 	all := slices.SortedFunc(maps.Values(by), func(a, b *example) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What))
@@ -257,7 +257,7 @@ func most(by map[string]*example) []*example {
 	return all[:min(len(all), reportRows)]
 }
 
-// place puts a record into its bucket of time, and its content with that of others.
+// place adds a record to its time bucket, and its content to those of other URLs.
 func (s *summary) place(r *crawllog.Record, mirrors map[uint64]*mirror) {
 	if !r.Outcome.OfURL() {
 		return
@@ -293,7 +293,7 @@ func (s *summary) place(r *crawllog.Record, mirrors map[uint64]*mirror) {
 	}
 }
 
-// bucket is where a time belongs.
+// bucket returns a time's bucket.
 func (s *summary) bucket(t time.Time) int {
 	span := s.Last.Sub(s.First)
 	if span <= 0 {
@@ -324,7 +324,7 @@ func (s *summary) measureGaps() {
 	}
 }
 
-// Gap is the least and the median pause between its contacts, and how many there were.
+// Gap returns the least and the median pause between the host's contacts, and their number.
 func (h *hostSum) Gap() (least, median time.Duration, n int) {
 	var all []time.Duration
 	for i := 1; i < len(h.contacts); i++ {
@@ -337,7 +337,7 @@ func (h *hostSum) Gap() (least, median time.Duration, n int) {
 	return all[0], all[len(all)/2], len(all)
 }
 
-// largest are the hosts with most pages.
+// largest returns the hosts with the most pages.
 func (s *summary) largest() []*hostSum {
 	all := slices.SortedFunc(maps.Values(s.Hosts), func(a, b *hostSum) int {
 		return cmp.Or(cmp.Compare(b.Pages, a.Pages), cmp.Compare(b.Failed, a.Failed), cmp.Compare(a.Host, b.Host))

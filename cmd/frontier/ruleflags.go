@@ -1,4 +1,4 @@
-// This file reads the rules of crawl: what holds for some hosts only.
+// This file reads crawl's rules: settings for some hosts only.
 
 package main
 
@@ -15,13 +15,13 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// ruleFlags are the rules before they are judged, and then.
+// ruleFlags are the rules, first as text.
 type ruleFlags struct {
 	texts repeated
 	rules []rule
 }
 
-// rule is what holds for the hosts of a scope. What is zero was not said.
+// rule holds the settings of a scope's hosts. Zero fields are not set.
 type rule struct {
 	scope       frontier.Scope
 	delay       frontier.DelayPolicy
@@ -29,7 +29,7 @@ type rule struct {
 	concurrency int
 	limits      *frontier.Limits // of each host, or of the crawl
 	weight      int              // of a crawl
-	crawl       bool             // scope is that of a crawl
+	crawl       bool             // the scope is a crawl
 }
 
 func (r *ruleFlags) define(fs *flagSet) {
@@ -37,7 +37,7 @@ func (r *ruleFlags) define(fs *flagSet) {
 		"also delay-factor with min-delay and max-delay, and all of the -limit flags; repeatable. Rules are kept with -dir until others are given")
 }
 
-// apply judges the rules; a frontier that is thrown away tells which values it takes.
+// apply checks the rules by setting them in a temporary frontier.
 func (r *ruleFlags) apply(s *settings) {
 	f, err := frontier.Open(context.Background(), frontier.Options{HostConcurrency: 1})
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *ruleFlags) apply(s *settings) {
 	}
 }
 
-// set makes the rules hold, before anything is handed out.
+// set sets the rules before the first hand-out.
 func (r *ruleFlags) set(f *frontier.Frontier) error {
 	for _, x := range r.rules {
 		if err := x.set(f); err != nil {
@@ -92,7 +92,7 @@ func (x *rule) set(f *frontier.Frontier) error {
 	})
 }
 
-// parseRule reads a rule: a scope, and values by name.
+// parseRule parses a rule: a scope, and named values.
 func parseRule(text string) (x rule, err error) {
 	words := strings.Fields(text)
 	if len(words) < 2 {

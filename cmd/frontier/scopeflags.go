@@ -1,4 +1,4 @@
-// This file reads the seeds of a crawl, and the flags that say where it may go from them.
+// This file reads a crawl's seeds, and the flags that bound its scope.
 
 package main
 
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
-// scopeFlags are those flags before they are judged.
+// scopeFlags are these flags before they are checked.
 type scopeFlags struct {
 	hosts, domains   list
 	also             list
@@ -34,7 +34,7 @@ func (c *scopeFlags) define(fs *flagSet, o *crawler.Options) {
 	fs.IntVar(&o.Scope.MaxURL, "max-url", 4096, "greatest length of a URL in bytes")
 }
 
-// compile judges what does not depend on the seeds.
+// compile checks what does not depend on the seeds.
 func (c *scopeFlags) compile(s *settings) {
 	compile := func(name string, patterns []string) (out []*regexp.Regexp) {
 		for _, p := range patterns {
@@ -60,7 +60,7 @@ func (c *scopeFlags) compile(s *settings) {
 	}
 }
 
-// apply decides where the crawl may go.
+// apply sets the crawl's scope.
 func (c *scopeFlags) apply(s *settings) {
 	sc := &s.crawler.Scope
 	sc.OnJoin = s.join
@@ -95,14 +95,14 @@ func (c *scopeFlags) apply(s *settings) {
 	}
 }
 
-// judgeName reports what cannot be a host's or a domain's name.
+// judgeName reports an invalid host or domain name.
 func (c *scopeFlags) judgeName(s *settings, option, name string) {
 	if strings.ContainsAny(name, "/*@ ") {
 		s.badItem(option, name, "want a name without scheme, path and *, as in www.example.org")
 	}
 }
 
-// normalizer spells URLs as the crawl does.
+// normalizer returns the crawl's normalizer.
 func (s *settings) normalizer() *urlnorm.Normalizer {
 	if s.crawler.Normalizer == nil {
 		return urlnorm.New()
@@ -110,7 +110,7 @@ func (s *settings) normalizer() *urlnorm.Normalizer {
 	return s.crawler.Normalizer
 }
 
-// seed is a seed as the crawl has it.
+// seed normalizes a seed.
 func (s *settings) seed(typed string) (string, error) {
 	u, err := s.normalizer().Typed(typed)
 	scheme, _, _ := strings.Cut(u, "://")
@@ -127,7 +127,7 @@ func (s *settings) seed(typed string) (string, error) {
 	return u, nil
 }
 
-// dotted tells whether a URL's host looks like one that somebody means who types no scheme.
+// dotted reports whether a URL's host looks like one that a user typed without a scheme.
 func dotted(u string) bool {
 	host, err := frontier.HostName(u)
 	name, _, _ := strings.Cut(host, ":")

@@ -1,5 +1,5 @@
-// This file makes the scope belong to the crawl: a later command in its folder has it too,
-// with its own seeds, unless it says otherwise.
+// This file makes the scope belong to the crawl: a later command in its folder keeps the scope and adds
+// its own seeds, unless it sets another.
 
 package main
 
@@ -16,24 +16,24 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// keptScope is what the folder's settings say of the scope.
+// keptScope is the scope stored in the folder's settings.
 type keptScope struct {
-	before *settings // nil: there are none, or the crawl was resumed with them
-	wider  bool      // what is wanted is other than before
-	seeds  []string  // those of before, of which nothing is told if they are not wanted any more
+	before *settings // nil: none, or the crawl was resumed with them
+	wider  bool      // what the crawl wants has changed
+	seeds  []string  // earlier ones; faults of those no longer wanted are not reported
 
-	mu sync.Mutex // held while a host joins
+	mu sync.Mutex // held while a host is added
 }
 
-// takeScope takes over from the folder's settings what this command does not say of the
-// scope. It comes before settle.
+// takeScope takes the scope from the folder's settings where this command does not set it. Call it before
+// settle.
 func (s *settings) takeScope() error {
 	dir := s.latest("dir")
 	if dir == "" {
 		return nil
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil // no crawl, which is told when it is opened
+		return nil // no crawl; opening it will report that
 	}
 	old := newSettings()
 	err := old.readConfig(filepath.Join(dir, keptConfig))
@@ -46,7 +46,7 @@ func (s *settings) takeScope() error {
 	old.settle()
 	s.kept.before, s.kept.seeds = old, old.texts(seedsKey)
 	if s.resumed {
-		return nil // it has them
+		return nil // it has them already
 	}
 	for _, name := range []string{"include", "exclude", "max-depth", "max-url"} {
 		s.inherit(old, name)
@@ -67,7 +67,7 @@ func (s *settings) takeScope() error {
 	return nil
 }
 
-// latest is the text of an option that the command line gives, or else the file.
+// latest returns an option's text from the command line, or else from the file.
 func (o *options) latest(name string) string {
 	if t := o.texts(name); len(t) > 0 {
 		return t[len(t)-1]
@@ -75,7 +75,7 @@ func (o *options) latest(name string) string {
 	return ""
 }
 
-// texts are what an option was given, before it is settled.
+// texts returns an option's texts before it is settled.
 func (o *options) texts(name string) []string {
 	x := o.find(name)
 	if len(x.typed) > 0 {
@@ -88,13 +88,13 @@ func (o *options) texts(name string) []string {
 	return out
 }
 
-// says tells whether an option is given, if only as an empty list.
+// says reports whether an option is given, even as an empty list.
 func (o *options) says(name string) bool {
 	x := o.find(name)
 	return len(x.typed) > 0 || x.line > 0
 }
 
-// inherit gives an option the value that it had before, unless it is given.
+// inherit sets an option to its earlier value, unless it is given.
 func (o *options) inherit(old *settings, name string) {
 	x := o.find(name)
 	if o.says(name) || !old.given(name) {
@@ -105,7 +105,7 @@ func (o *options) inherit(old *settings, name string) {
 	}
 }
 
-// add adds texts to a list that is not settled yet.
+// add adds texts to a list that is not yet settled.
 func (o *options) add(name string, more []string) {
 	x := o.find(name)
 	for _, t := range more {
@@ -119,7 +119,7 @@ func (o *options) add(name string, more []string) {
 	}
 }
 
-// hostsOf are the hosts of seeds that can be read.
+// hostsOf returns the hosts of valid seeds.
 func hostsOf(seeds []string) (hosts []string) {
 	s := newSettings()
 	for _, seed := range seeds {
@@ -132,11 +132,11 @@ func hostsOf(seeds []string) (hosts []string) {
 	return hosts
 }
 
-// wanting are the themes of the options that say what is wanted: if one is other than
-// before, what was parked is judged anew.
+// wanting are the themes of the options that select URLs: if one has changed, parked URLs are judged
+// again.
 var wanting = []string{whereBegins, whereGoes, whichWanted}
 
-// ownFaults leaves out of what Seed says what is about seeds of before.
+// ownFaults drops faults of earlier seeds.
 func (s *settings) ownFaults(bad []*frontier.EntryError) (own []error) {
 	for _, e := range bad {
 		if !slices.ContainsFunc(s.kept.seeds, func(typed string) bool { u, _ := s.normalizer().Typed(typed); return u == s.seeds[e.Index] }) {
@@ -146,7 +146,7 @@ func (s *settings) ownFaults(bad []*frontier.EntryError) (own []error) {
 	return own
 }
 
-// judgeWider compares what is wanted with what was wanted before.
+// judgeWider compares what the crawl wants with what it wanted before.
 func (s *settings) judgeWider() {
 	if s.kept.before == nil {
 		return
@@ -158,7 +158,7 @@ func (s *settings) judgeWider() {
 	}
 }
 
-// join keeps a host that has joined the scope.
+// join adds a host to the stored scope.
 func (s *settings) join(host string) error {
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()

@@ -1,5 +1,5 @@
-// This file reads files of seeds. They may be of any size: they are read line by line,
-// once to judge them and to learn the hosts, and once more to add them.
+// This file reads files of seeds. They may be of any size: they are read line by line, once to check them
+// and collect hosts, and once to add them.
 
 package main
 
@@ -16,14 +16,14 @@ import (
 
 const (
 	maxSeedLine = 64 << 10 // bytes
-	maxTold     = 10       // bad lines that are reported
-	seedBatch   = 1000     // added at once
-	// joining is how many seeds of files may bring the hosts that they redirect to into
-	// the scope: these are kept in memory.
+	maxTold     = 10       // bad lines reported
+	seedBatch   = 1000     // seeds per Add
+	// joining is how many seeds of files may bring the hosts that they redirect to into the scope: they
+	// are held in memory.
 	joining = 100_000
 )
 
-// eachSeed calls fn with each line of a file that is no comment, until it fails.
+// eachSeed calls fn for each line that is not a comment, until fn fails.
 func eachSeed(path string, fn func(urllist.Line) error) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func eachSeed(path string, fn func(urllist.Line) error) error {
 	return nil
 }
 
-// seedOf is the seed of a line. Its error names the line.
+// seedOf returns the seed in a line. Its error names the line.
 func (s *settings) seedOf(path string, l urllist.Line) (string, error) {
 	u, err := "", l.Err
 	if err == nil {
@@ -60,7 +60,7 @@ func (s *settings) seedOf(path string, l urllist.Line) (string, error) {
 	return u, nil
 }
 
-// seedFiles are the files that are named.
+// seedFiles returns the files that were named.
 func (s *settings) seedFiles() (files []string) {
 	for _, path := range s.lists {
 		if path != "" {
@@ -70,9 +70,9 @@ func (s *settings) seedFiles() (files []string) {
 	return files
 }
 
-// judgeSeedFiles judges each seed of the files, and notes its host, and the first ones
-// themselves, for the scope, until ctx ends. A file without a good seed is a fault; of others, bad lines are left out
-// when the seeds are added.
+// judgeSeedFiles checks each seed of the files until ctx ends. It collects their hosts for the scope, and
+// the first seeds. A file without a good seed is a fault; bad lines of others are skipped when the seeds
+// are added.
 func (s *settings) judgeSeedFiles(ctx context.Context) {
 	known := map[string]bool{}
 	for _, path := range s.seedFiles() {
@@ -114,8 +114,8 @@ func (s *settings) judgeSeedFiles(ctx context.Context) {
 	}
 }
 
-// addListed adds the seeds of the files. It returns how many are new, how many are bad or not wanted
-// by the crawl, and the first of these errors.
+// addListed adds the files' seeds. It returns how many are new, how many are bad or unwanted, and the
+// first of these errors.
 func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int, refused int, own []error, err error) {
 	s.unadded = int64(s.listed)
 	var batch []string

@@ -1,4 +1,4 @@
-// This file is the command that serves a frontier to crawlers in any language.
+// This file implements serve: it serves a frontier to crawlers in any language.
 
 package main
 
@@ -35,13 +35,13 @@ import (
 	"github.com/seed-7440039f/frontier/urlfrontier"
 )
 
-// contactsFile is in the folder of each server: see frontierserve.Options.Contacts.
+// contactsFile is a file in each server's folder: see frontierserve.Options.Contacts.
 const contactsFile = "contacts"
 
-// leastServed is the store's memory plus the frontier's minimum.
+// leastServed is the least memory of a store and a frontier together.
 const leastServed = 64<<20 + leastMemory
 
-// server is what frontier serve is to do.
+// server holds serve's settings.
 type server struct {
 	*options
 	dir, http string
@@ -51,16 +51,16 @@ type server struct {
 	sync      bool
 	memory    byteSize
 	delay     time.Duration
-	tries     int // of a URL; 0: any number
+	tries     int // most tries of a URL; 0: unlimited
 	trouble   struct {
 		backoff    frontier.Backoff
 		quarantine frontier.Quarantine
 	}
 	lease     time.Duration
-	longest   time.Duration // lease
+	longest   time.Duration // longest lease
 	grace     time.Duration
 	buffered  byteSize
-	most      int // connections
+	most      int // most connections
 	names     list
 	tokens    string
 	cert, key string
@@ -70,7 +70,7 @@ type server struct {
 	log       logFlags
 
 	o   frontierserve.Options
-	tls *tls.Config // nil: plain
+	tls *tls.Config // nil: no TLS
 }
 
 func newServer() *server {
@@ -105,7 +105,7 @@ func newServer() *server {
 	return s
 }
 
-// serveCommand leaves its exit status in code.
+// serveCommand returns the serve command. It stores its exit status in code.
 func serveCommand(code *int) *cli.Command {
 	s := newServer()
 	return &cli.Command{
@@ -134,7 +134,7 @@ func serveCommand(code *int) *cli.Command {
 	}
 }
 
-// judge completes the settings. The error has everything that is wrong with them.
+// judge completes the settings. The error lists every fault.
 func (s *server) judge() error {
 	s.settle()
 	s.judgeNeeds(serveNeeds)
@@ -246,26 +246,26 @@ func (s *server) judgeTLS() {
 	}
 }
 
-// addresses yields the addresses that are listened on, by the names of their options.
+// addresses yields the addresses to listen on, by option.
 func (s *server) addresses() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		_ = yield("http", s.http) && (s.grpc == "off" || yield("grpc", s.grpc))
 	}
 }
 
-// local reports whether only this machine reaches an address.
+// local reports whether only this machine can reach an address.
 func local(address string) bool {
 	if strings.HasPrefix(address, "unix:") {
 		return true
 	}
 	at, err := net.ResolveTCPAddr("tcp", address)
-	return err == nil && at.IP.IsLoopback() // without an IP it is any of the machine's
+	return err == nil && at.IP.IsLoopback() // without an IP it means all of the machine's
 }
 
 // everybody reports whether clients need neither tokens nor certificates.
 func (s *server) everybody() bool { return s.o.Tokens == nil && s.clientCA == "" }
 
-// isLocal reports whether only this machine reaches any of the addresses.
+// isLocal reports whether only this machine can reach every address.
 func (s *server) isLocal() bool {
 	for _, address := range s.addresses() {
 		if !local(address) {
@@ -275,7 +275,7 @@ func (s *server) isLocal() bool {
 	return true
 }
 
-// takeAddress listens on the address of an option.
+// takeAddress listens on an option's address.
 func takeAddress(name, address string) (net.Listener, error) {
 	l, err := listenOn(address)
 	if err != nil {
@@ -294,10 +294,10 @@ func listenOn(address string) (net.Listener, error) {
 		if err == nil {
 			_ = c.Close()
 		}
-		if !errors.Is(err, syscall.ECONNREFUSED) { // a server that is busy gives another error
+		if !errors.Is(err, syscall.ECONNREFUSED) { // a busy server fails in another way
 			return nil, fmt.Errorf("%s: another process has it", address)
 		}
-		_ = os.Remove(path) // of a process that died
+		_ = os.Remove(path) // left by a process that died
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -325,7 +325,7 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		defer at.Close()
 		l[name] = at
 	}
-	var retry frontier.RetryPolicy // serve's own
+	var retry frontier.RetryPolicy // serve's default
 	if s.tries > 0 {
 		retry = frontier.Retries(s.tries, 0)
 	}
@@ -380,7 +380,7 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 	return join(s.answer(ctx, l, service, con, log), service.Close())
 }
 
-// answer answers requests until ctx ends, and then those under way.
+// answer serves requests until ctx ends, and then finishes those under way.
 func (s *server) answer(ctx context.Context, l map[string]net.Listener, service *frontierserve.Service, con *console.Console, log *slog.Logger) (err error) {
 	closeSocket := serveConsole(con, s.dir, nil, nil, func(what string, err error) { log.Warn(what, "error", err) }, nil)
 	defer closeSocket()
@@ -390,7 +390,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 		if stop, err = s.answerGRPC(ctx, at, service, log, failed); err != nil {
 			return err
 		}
-		log.Info("Started URLFrontierServer", "grpc", at.Addr().String()) // what tests of StormCrawler wait for
+		log.Info("Started URLFrontierServer", "grpc", at.Addr().String()) // StormCrawler's tests wait for this text
 	}
 	web := service.HTTP()
 	web.ConnState = newConnections(s.most, log).state
@@ -435,7 +435,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	defer cancel()
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop(end) }()
-	if cut := cutBy(ctx); cut != nil { // by a second signal
+	if cut := cutBy(ctx); cut != nil { // a second signal
 		go func() {
 			select {
 			case <-cut:
@@ -445,12 +445,12 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 		}()
 	}
 	if service.Drain(end) != nil || web.Shutdown(end) != nil {
-		_ = web.Close() // cuts those that take too long
+		_ = web.Close() // cuts slow requests
 	}
 	return errors.Join(err, <-stopped)
 }
 
-// page is the URL of the page; over a socket the host is of no account.
+// page returns the page's URL; over a socket any host will do.
 func (s *server) page(at net.Addr) string {
 	scheme, host := "http://", "localhost"
 	if s.tls != nil {
@@ -462,8 +462,8 @@ func (s *server) page(at net.Addr) string {
 	return scheme + host
 }
 
-// answerGRPC answers calls of the URLFrontier API until stop is called, which cuts them when its
-// context ends. An error that ends it earlier goes to failed.
+// answerGRPC serves calls of the URLFrontier API until stop is called. When stop's context ends, calls
+// under way are cut. An earlier error goes to failed.
 func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *frontierserve.Service, log *slog.Logger, failed chan<- error) (stop func(context.Context) error, err error) {
 	wait := s.wait
 	if wait == 0 {
@@ -489,7 +489,7 @@ func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *fronti
 	}, nil
 }
 
-// warnOpen says each minute that nothing protects the addresses, until ctx ends.
+// warnOpen warns every minute, until ctx ends, that nothing protects the addresses.
 func warnOpen(ctx context.Context, log *slog.Logger) {
 	again := time.NewTicker(time.Minute)
 	defer again.Stop()

@@ -1,4 +1,4 @@
-// This file crawls with a frontier in another process.
+// This file crawls with a frontier of another process.
 
 package main
 
@@ -14,12 +14,12 @@ import (
 	"github.com/seed-7440039f/frontier/crawler"
 )
 
-// servedFlags say which frontier that is.
+// servedFlags select that frontier.
 type servedFlags struct {
 	address string
 	crawl   string
 	token   string
-	secret  string // what token names
+	secret  string // the value that token names
 }
 
 func (f *servedFlags) define(fs *flagSet) {
@@ -28,7 +28,7 @@ func (f *servedFlags) define(fs *flagSet) {
 	fs.StringVar(&f.token, "frontier-token", "", "token that the server asks for, as env:NAME or file:PATH")
 }
 
-// Options that mean nothing beside -frontier, as the server has them: whole themes, and others.
+// Options without effect beside -frontier, because the server has them: whole themes, and single ones.
 var (
 	themesOfServer  = []string{"limits of each host", "fetching again", "copies", "the status page"}
 	optionsOfServer = []string{
@@ -63,7 +63,7 @@ func (f *servedFlags) apply(o *options) {
 	_ = c.Close()
 }
 
-// crawlServed crawls with the frontier of a server. It says how the crawl ended if there is no error.
+// crawlServed crawls with a server's frontier. Without an error it returns how the crawl ended.
 func (s *settings) crawlServed(ctx context.Context, log *slog.Logger, stdout io.Writer) (end ending, err error) {
 	if s.names != nil {
 		defer s.names.Close()
@@ -115,8 +115,8 @@ func (s *settings) crawlServed(ctx context.Context, log *slog.Logger, stdout io.
 	return s.endOfServed(ctx, p), s.modules.report(stdout)
 }
 
-// endOfServed describes the end of a run that finished or was stopped. Its counts are of the crawl that
-// -frontier-crawl names.
+// endOfServed returns how a run ended that finished or was stopped. Its counts are those of the crawl
+// that -frontier-crawl names.
 func (s *settings) endOfServed(ctx context.Context, p crawler.Progress) ending {
 	left := p.Frontier.Waiting + p.Frontier.Scheduled
 	const on = "the server keeps them, and the same command goes on"

@@ -1,5 +1,5 @@
-// This file reads the command line of crawl. It turns it into options and says
-// everything that is wrong with it; it opens nothing.
+// This file turns crawl's command line into options, and reports everything that is wrong with it. It
+// opens nothing.
 
 package main
 
@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// settings are what a command line asks for.
+// settings are the settings of a command line.
 type settings struct {
 	*options
 	dir         string
@@ -24,24 +24,24 @@ type settings struct {
 	memory      byteSize
 	log         logFlags
 	bound       runBounds
-	begin       repeated // the seeds as they were given
-	seeds       []string // and as the crawl has them
+	begin       repeated // seeds as given
+	seeds       []string // seeds, normalized
 	lists       repeated // files of seeds
-	listed      int      // how many seeds they have
-	unadded     int64    // of these, not added yet
-	listedHosts []string // theirs
-	listedFirst []string // the first of them, as the crawl has them
+	listed      int      // number of their seeds
+	unadded     int64    // those not yet added
+	listedHosts []string // their hosts
+	listedFirst []string // the first ones, normalized
 
-	example bool      // it is not to crawl, but to be printed
-	resumed bool      // the file is what the folder keeps
-	line    *lastLine // of the terminal; nil: none moves
+	example bool      // print the settings, do not crawl
+	resumed bool      // the file is the one stored in the folder
+	line    *lastLine // on the terminal; nil: none
 
 	frontier frontier.Options
 	fetch    fetch.Options // of crawler.Fetcher
 	names    *dns.Resolver
 	crawler  crawler.Options
-	limits   *frontier.Limits // of each host; nil: as they are
-	parts    []backup.Part    // of which checkpoints are made
+	limits   *frontier.Limits // of each host; nil: unchanged
+	parts    []backup.Part    // the parts of a checkpoint
 
 	pace      paceFlags
 	bounds    limitFlags
@@ -60,20 +60,20 @@ type settings struct {
 	served    servedFlags
 }
 
-// Themes of the options that say what is wanted.
+// Themes of the options that select URLs.
 const (
 	whereBegins = "where it begins"
 	whereGoes   = "where it goes"
 	whichWanted = "which URLs and answers are wanted"
 )
 
-// seedsKey is the option that is the arguments of the command.
+// seedsKey is the option for the command's arguments.
 const (
 	seedsKey     = "seeds"
 	seedsFileKey = "seeds-file"
 )
 
-// newSettings are the defaults, and the options that change them.
+// newSettings returns the defaults, and the options that change them.
 func newSettings() *settings {
 	s := &settings{options: newOptions()}
 	s.define("the crawl", s.defineCrawl)
@@ -115,8 +115,7 @@ func (s *settings) defineCrawl(fs *flagSet) {
 	s.log.define(fs)
 }
 
-// judge completes the settings from their options. The error has everything that is
-// wrong with them.
+// judge completes the settings from their options. The error lists every fault.
 func (s *settings) judge(ctx context.Context) error {
 	if err := s.takeScope(); err != nil {
 		s.report(err)
@@ -155,7 +154,7 @@ func (s *settings) judgeCrawl() {
 	if f, err := frontier.Open(context.Background(), frontier.Options{MemoryBudget: int64(s.memory)}); err != nil {
 		s.wrong(err, "memory")
 	} else {
-		_ = f.Close() // without a store, which may want more
+		_ = f.Close() // without a store, which may need more
 	}
 	s.log.validate(s.options)
 	s.bound.validate(s.options)
@@ -172,11 +171,11 @@ func (s *settings) judgeCrawl() {
 		s.bad("want >= 0", "grace")
 	}
 	if s.crawler.Grace == 0 {
-		s.crawler.Grace = 1 // to Options, 0 means the default
+		s.crawler.Grace = 1 // because 0 means the default to Options
 	}
 }
 
-// leastMemory is the least that a frontier can do with, in bytes.
+// leastMemory is the least memory of a frontier, in bytes.
 const leastMemory = 8 << 20
 
 func exists(path string) bool {

@@ -1,4 +1,4 @@
-// This file stands in where no signal asks for a checkpoint.
+// This file is for systems without a signal for checkpoints.
 
 //go:build !unix
 

@@ -1,4 +1,4 @@
-// This file takes the signal that asks for a checkpoint.
+// This file handles the signal for a checkpoint.
 
 //go:build unix
 
@@ -13,8 +13,8 @@ import (
 
 const onSignal = ", and on SIGUSR1"
 
-// onDemand returns a channel that has a value when a checkpoint is asked for, and what
-// ends that.
+// onDemand returns a channel that receives when a signal asks for a checkpoint, and a function that ends
+// that.
 func onDemand() (<-chan struct{}, func()) {
 	signals, demand, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(signals, syscall.SIGUSR1)
@@ -33,7 +33,7 @@ func onDemand() (<-chan struct{}, func()) {
 			}
 		}
 	})
-	return demand, func() { // without signal.Stop: one that comes now must not end the process
+	return demand, func() { // without signal.Stop: a late signal must not end the process
 		close(done)
 		running.Wait()
 	}

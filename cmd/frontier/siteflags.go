@@ -1,6 +1,6 @@
-// This file reads the flags of crawl that say what is sent to some hosts, and through what:
-// headers, cookies, logins, proxies. A secret stands in a file or in the environment; the flags
-// only name it, so it is in no list of processes, log, printed configuration or status page.
+// This file reads crawl's flags about requests to some hosts: headers, cookies, logins, proxies. Secrets
+// are in files or in the environment; the flags only name them. So no list of processes, log, printed
+// configuration or status page shows them.
 
 package main
 
@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// siteFlags are those flags before they are judged.
+// siteFlags are these flags before they are checked.
 type siteFlags struct {
 	headers, cookies, logins, proxies repeated
 }
@@ -29,10 +29,10 @@ func (w *siteFlags) define(fs *flagSet) {
 	fs.Var(&w.proxies, "proxy-for", "`proxy` for a host, *.domain, * or origin, instead of -proxy, as in '*.example.org socks5://127.0.0.1:1080', env:NAME, file:PATH, or direct for none; repeatable")
 }
 
-// siteFlag is how a text of one of the flags is taken apart and made a Site.
+// siteFlag describes how to parse a flag's text into a Site.
 type siteFlag struct {
 	option string
-	ends   string // what the name in it ends with; empty: it has none
+	ends   string // what ends the name in it; empty: it has no name
 	wanted string
 	site   func(name, value string, secret bool) (fetch.Site, error)
 }
@@ -44,7 +44,7 @@ var siteFlagsBy = map[string]siteFlag{
 	"proxy-for": {"proxy-for", "", "want a host, *.domain, * or origin, and a proxy's URL or direct, as in '*.example.org socks5://127.0.0.1:1080'", proxySite},
 }
 
-// apply judges the flags, each alone: fetch.New tells which contradict each other.
+// apply checks each flag alone; fetch.New finds contradictions.
 func (w *siteFlags) apply(s *settings) {
 	for _, x := range []struct {
 		name  string
@@ -62,7 +62,7 @@ func (w *siteFlags) apply(s *settings) {
 	}
 }
 
-// cut takes a text apart: value is what follows at. ok is false if something lacks.
+// cut splits a text: value is what begins at index at. ok is false if a part is missing.
 func (f siteFlag) cut(text string) (scope, name string, at int, ok bool) {
 	if at = strings.IndexByte(text, ' ') + 1; at == 0 {
 		return text, "", len(text), false
@@ -138,7 +138,7 @@ func proxySite(_, value string, secret bool) (fetch.Site, error) {
 	return fetch.Site{Proxy: u}, err
 }
 
-// proxyURL reads a proxy's URL. The error does not repeat it, as it may have a password.
+// proxyURL parses a proxy's URL. The error does not quote it: it may contain a password.
 func proxyURL(value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	if err != nil {
@@ -150,8 +150,8 @@ func proxyURL(value string) (*url.URL, error) {
 	return u, nil
 }
 
-// named returns the value of a flag: the text itself, or what it names, which is a secret. env:NAME
-// names an environment variable, file:PATH the first line of a file.
+// named returns a flag's value: the text itself, or the secret that it names. env:NAME names an
+// environment variable, file:PATH the first line of a file.
 func named(text string) (value string, secret bool, err error) {
 	if name, ok := strings.CutPrefix(text, "env:"); ok {
 		if value = os.Getenv(name); value == "" {
@@ -166,7 +166,7 @@ func named(text string) (value string, secret bool, err error) {
 	return text, false, nil
 }
 
-// firstLine reads a file whose first line is a secret.
+// firstLine reads a secret from a file's first line.
 func firstLine(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -179,7 +179,7 @@ func firstLine(path string) (string, error) {
 	return line, nil
 }
 
-// wholePath makes the path absolute of a secret that a value of an option names.
+// wholePath makes the path of a secret absolute.
 func wholePath(option, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	at := 0

@@ -1,4 +1,4 @@
-// This file tells terminals from files and pipes.
+// This file distinguishes terminals from files and pipes.
 
 package main
 
@@ -8,13 +8,13 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// isTerminal tells whether a person is at the other end of a stream.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(f.Fd())
 }
 
-// columnsOf is how many columns a terminal has.
+// columnsOf returns a terminal's width.
 func columnsOf(stream any) int {
 	if f, ok := stream.(*os.File); ok {
 		if width, _, err := term.GetSize(f.Fd()); err == nil && width > 0 {
@@ -24,5 +24,5 @@ func columnsOf(stream any) int {
 	return 80
 }
 
-// canMove tells whether the cursor can be moved on what is written to.
+// canMove reports whether the stream is a terminal that can move its cursor.
 func canMove(stream any) bool { return isTerminal(stream) && os.Getenv("TERM") != "dumb" }

@@ -1,5 +1,5 @@
-// This file is the command that watches a crawl in a terminal: it asks the crawl, and keeps
-// what it answered and what was typed. topview.go draws that.
+// This file implements top, which watches a crawl in a terminal. It asks the crawl, and keeps its answers
+// and the keys typed. topview.go draws them.
 
 package main
 
@@ -35,15 +35,15 @@ func topCommand() *cli.Command {
 		}
 		_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
 		if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
-			return nil // by a signal
+			return nil // ended by a signal
 		}
 		return err
 	}, every)
-	c.Flags = []cli.Flag{dirFlag, every} // of JSON there is status -json
+	c.Flags = []cli.Flag{dirFlag, every} // for JSON there is status -json
 	return c
 }
 
-// crawlAPI is what top asks of a crawl.
+// crawlAPI is the part of console.Client that top uses.
 type crawlAPI interface {
 	Status(context.Context) (console.Status, error)
 	Due(context.Context, int) (console.HostList, error)
@@ -51,13 +51,13 @@ type crawlAPI interface {
 	Do(context.Context, console.Action) (console.Result, error)
 }
 
-// look is what the crawl said at one look.
+// look is one answer of the crawl.
 type look struct {
 	console.Status
 	hosts []console.HostRow
 }
 
-// top is all that a screen shows. It is a tea.Model: Update changes it, View draws it.
+// top is the state of the screen. It is a tea.Model: Update changes it, View draws it.
 type top struct {
 	ctx   context.Context
 	crawl crawlAPI
@@ -67,19 +67,19 @@ type top struct {
 	silent error // why the last look failed
 
 	width, height int
-	order         int             // an index of orders
-	at            int             // the row of the cursor among the hosts
+	order         int             // index into orders
+	at            int             // the cursor's row in hosts
 	help          bool            // the keys are shown
 	question      *console.Action // waits for y
-	said          string          // what came of the last action
-	failed        bool            // it failed
+	said          string          // the last action's result
+	failed        bool            // the last action failed
 }
 
 func newTop(ctx context.Context, c crawlAPI, every time.Duration) *top {
 	return &top{ctx: ctx, crawl: c, every: every, width: 80, height: 24}
 }
 
-// What Update gets beside keys and sizes.
+// Messages to Update besides keys and sizes.
 type (
 	lookedMsg struct {
 		look
@@ -101,7 +101,7 @@ func (m *top) ask() tea.Msg {
 	return lookedMsg{x, err}
 }
 
-// maxRows is how many hosts are asked for, of the largest and of the next ones each.
+// maxRows is how many hosts each look asks for, of the largest and of the next ones.
 const maxRows = 256
 
 func lookOf(ctx context.Context, c crawlAPI) (x look, err error) {
@@ -126,7 +126,7 @@ func lookOf(ctx context.Context, c crawlAPI) (x look, err error) {
 	return x, nil
 }
 
-// Update takes in what happened.
+// Update handles a message.
 func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -148,7 +148,7 @@ func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take takes a look in. One that failed leaves the last one to be seen.
+// take handles a look. After a failed one the last good one stays visible.
 func (m *top) take(l lookedMsg) {
 	if m.silent = l.err; l.err != nil {
 		return
@@ -158,7 +158,7 @@ func (m *top) take(l lookedMsg) {
 	m.sort(under)
 }
 
-// under is the host under the cursor.
+// under returns the host under the cursor.
 func (m *top) under() string {
 	if m.at < len(m.hosts) {
 		return m.hosts[m.at].Host
@@ -166,7 +166,7 @@ func (m *top) under() string {
 	return ""
 }
 
-// orders are those of the hosts.
+// orders are the orders of the hosts.
 var orders = []struct {
 	name    string
 	compare func(a, b console.HostRow) int
@@ -179,7 +179,7 @@ var orders = []struct {
 	{"name", func(a, b console.HostRow) int { return 0 }},
 }
 
-// severity is 0 for hosts that fail, and more for those whose wait is more usual.
+// severity returns 0 for failing hosts, and more for those with a more usual wait.
 func severity(h console.HostRow) int {
 	switch {
 	case h.Reason == "quarantine":
@@ -196,7 +196,7 @@ func severity(h console.HostRow) int {
 	return 5
 }
 
-// dueOf is when a host may be contacted; never comes last.
+// dueOf returns when a host is due; hosts that never are come last.
 func dueOf(h console.HostRow) time.Time {
 	if h.Reason == "paused" || h.Due == nil {
 		return time.Unix(1<<40, 0)
@@ -204,7 +204,7 @@ func dueOf(h console.HostRow) time.Time {
 	return *h.Due
 }
 
-// sort puts the hosts in order, and the cursor on a host. If that is gone the cursor stays in its row.
+// sort sorts the hosts and puts the cursor on a host. If the host is gone the cursor stays in its row.
 func (m *top) sort(host string) {
 	slices.SortFunc(m.hosts, func(a, b console.HostRow) int {
 		return cmp.Or(orders[m.order].compare(a, b), strings.Compare(a.Host, b.Host))
@@ -218,7 +218,7 @@ func (m *top) sort(host string) {
 // move moves the cursor by n rows.
 func (m *top) move(rows int) { m.at = max(0, min(m.at+rows, len(m.hosts)-1)) }
 
-// press does what a key is for.
+// press handles a key.
 func (m *top) press(key string) tea.Cmd {
 	if key == "ctrl+c" {
 		return tea.Quit

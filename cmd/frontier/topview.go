@@ -1,4 +1,4 @@
-// This file draws what top shows.
+// This file draws top's screen.
 
 package main
 
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// The colours are the terminal's own sixteen: they suit its background.
+// The colours are the terminal's own sixteen, so they fit its background.
 var (
 	usual   = lipgloss.NewStyle()
 	bold    = usual.Bold(true)
@@ -31,14 +31,14 @@ var (
 	chart   = usual.Foreground(lipgloss.Blue)
 )
 
-// View draws the screen. The program takes the colours out where they are not wanted.
+// View draws the screen. The program removes colours where they are not wanted.
 func (m *top) View() tea.View {
 	v := tea.NewView(strings.Join(m.screen(), "\n"))
 	v.AltScreen, v.WindowTitle = true, "frontier top "+oneLine(m.Title)
 	return v
 }
 
-// plain is the whole of it for a pipe or a file.
+// plain returns the screen as text for a pipe or a file.
 func (m *top) plain() string {
 	m.at, m.width, m.height = -1, 100, 30 // no cursor
 	lines := append(m.summary(m.height), "")
@@ -49,7 +49,7 @@ func (m *top) plain() string {
 	return strings.Join(lines, "\n")
 }
 
-// screen is all lines of the screen, no wider and no more than it has room for.
+// screen returns the lines of the screen, cut to its size.
 func (m *top) screen() []string {
 	var lines []string
 	switch {
@@ -85,7 +85,7 @@ func (m *top) screen() []string {
 	return lines[:min(len(lines), max(1, m.height))]
 }
 
-// padded adds empty lines until there are n.
+// padded adds empty lines up to n.
 func padded(lines []string, n int) []string {
 	for len(lines) < n {
 		lines = append(lines, "")
@@ -93,7 +93,7 @@ func padded(lines []string, n int) []string {
 	return lines
 }
 
-// title is the first line: whose crawl it is, and its state.
+// title returns the first line: the crawl's name and state.
 func (m *top) title() string {
 	state, _ := m.state()
 	left, right := titled.Render(" frontier  "+oneLine(m.Title)+" "), ""
@@ -106,7 +106,7 @@ func (m *top) title() string {
 	return left + titled.Render(strings.Repeat(" ", max(1, m.width-ansi.StringWidth(left)-ansi.StringWidth(right)))) + right
 }
 
-// state is the crawl's state, and a sentence about it.
+// state returns the crawl's state, and a sentence about it.
 func (m *top) state() (state, sentence string) {
 	if m.silent != nil && m.State != console.StateEnded {
 		return console.StateEnded, "The crawl does not answer any more; these are its last figures"
@@ -117,7 +117,7 @@ func (m *top) state() (state, sentence string) {
 	return m.State, m.Sentence
 }
 
-// summary is what stands above the hosts, on a screen of the given height.
+// summary returns the lines above the hosts, for a screen of the given height.
 func (m *top) summary(height int) []string {
 	lines := []string{m.title()}
 	if state, sentence := m.state(); sentence != "" {
@@ -163,7 +163,7 @@ func (m *top) summary(height int) []string {
 	return lines
 }
 
-// priorities are those of which something waits, the highest first.
+// priorities lists the priorities with waiting URLs, the highest first.
 func priorities(waiting []int64) string {
 	var said []string
 	for i, n := range slices.Backward(waiting) {
@@ -174,7 +174,7 @@ func priorities(waiting []int64) string {
 	return strings.Join(said, ", ")
 }
 
-// wrapped is a text in as many lines as it needs.
+// wrapped wraps a text.
 func wrapped(style lipgloss.Style, text string, width int) (lines []string) {
 	for l := range strings.SplitSeq(ansi.Wrap(text, max(1, width-1), ""), "\n") {
 		lines = append(lines, " "+style.Render(l))
@@ -182,13 +182,13 @@ func wrapped(style lipgloss.Style, text string, width int) (lines []string) {
 	return lines
 }
 
-// figure is a number with its name, and how fast it grows.
+// figure is a number with its name and rate.
 type figure struct{ name, value, rate string }
 
-// figureRows is how many of the figures stand below each other.
+// figureRows is the number of figures in a column.
 const figureRows = 4
 
-// figures are the counts of the crawl, a column after the other.
+// figures returns the crawl's counts, column by column.
 func (m *top) figures() []figure {
 	return []figure{
 		{"pages", console.Count(m.Pages), fmt.Sprintf("%.1f/s", m.PagesPerSecond)},
@@ -206,7 +206,7 @@ func (m *top) figures() []figure {
 	}
 }
 
-// figure is one of the crawler's counts.
+// figure returns one of the crawler's counts.
 func (m *top) figure(name string) int64 {
 	for _, f := range m.Figures {
 		if f.Name == name {
@@ -223,7 +223,7 @@ func ofBudget(n int64) string {
 	return "of " + console.Size(n)
 }
 
-// grid puts figures beside each other, as far as the terminal is wide.
+// grid arranges figures in as many columns as fit.
 func grid(width int, figures []figure) []string {
 	var columns [][]string
 	whole := 0
@@ -259,7 +259,7 @@ func grid(width int, figures []figure) []string {
 	return lines
 }
 
-// pad and flush align a text to the left and to the right of a column of the given width.
+// pad and flush align a text to the left and to the right of a column.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
 }
@@ -267,7 +267,7 @@ func flush(s string, width int) string {
 	return strings.Repeat(" ", max(0, width-ansi.StringWidth(s))) + s
 }
 
-// bars draws the rate of fetches over the last minutes at the given height, with its scale.
+// bars charts the rate of fetches over the last minutes, with a scale.
 func bars(rates []console.Rate, width, height int) []string {
 	const scale = 20
 	rates = rates[max(0, len(rates)-max(0, width-scale-1)):]
@@ -291,7 +291,7 @@ func bars(rates []console.Rate, width, height int) []string {
 		lines[i] = " " + faint.Render(pad(label, 11)+flush(mark, scale-14)+" ┤")
 		var b strings.Builder
 		for _, r := range rates {
-			eighths := int(r.HandedOut/most*float64(8*height) + .5) // of a line, all lines together
+			eighths := int(r.HandedOut/most*float64(8*height) + .5) // of the column's height
 			b.WriteRune([]rune(" ▁▂▃▄▅▆▇█")[max(0, min(8, eighths-8*(height-1-i)))])
 		}
 		lines[i] += chart.Render(b.String())
@@ -299,7 +299,7 @@ func bars(rates []console.Rate, width, height int) []string {
 	return lines
 }
 
-// table is the hosts, at the given height.
+// table returns the hosts' lines, for the given height.
 func (m *top) table(height int) []string {
 	if len(m.hosts) == 0 {
 		return []string{faint.Render(" no host has URLs that wait")}
@@ -331,7 +331,7 @@ func (m *top) table(height int) []string {
 	return lines
 }
 
-// problem is what is wrong with the host under the cursor; nothing if it works.
+// problem describes the trouble of the host under the cursor; empty: none.
 func (m *top) problem() []string {
 	for _, p := range m.Problems {
 		if p.Host != m.under() {
@@ -352,7 +352,7 @@ func (m *top) problem() []string {
 	return nil
 }
 
-// nextOf says when a host may be contacted, seen from a moment.
+// nextOf formats when a host is due, relative to now.
 func nextOf(h console.HostRow, now time.Time) string {
 	due := h.Due
 	if h.Until != nil && (due == nil || h.Until.After(*due)) {
@@ -369,7 +369,7 @@ func nextOf(h console.HostRow, now time.Time) string {
 	return "in " + console.Ago(due.Sub(now))
 }
 
-// styleOf is the colour of a host.
+// styleOf returns a host's colour.
 func styleOf(h console.HostRow) lipgloss.Style {
 	switch severity(h) {
 	case 0:
@@ -380,7 +380,7 @@ func styleOf(h console.HostRow) lipgloss.Style {
 	return usual
 }
 
-// keys are what the help shows.
+// keys is the help.
 var keys = []string{
 	"  ↑ ↓  j k           move the cursor; PgUp, PgDn, Home and End go further",
 	"  p                  pause the host under the cursor, or unpause it; top asks first",
@@ -391,7 +391,7 @@ var keys = []string{
 	"  Of large crawls the list has the hosts with most URLs waiting, and those that come next.",
 }
 
-// foot is the last line: a question, what came of the last one, or the keys.
+// foot returns the last line: a question, the last result, or the keys.
 func (m *top) foot() string {
 	switch a := m.question; {
 	case a != nil && a.Do == "pause":

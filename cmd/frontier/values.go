@@ -1,4 +1,4 @@
-// This file is the values of flags that package flag does not have.
+// This file defines types of flags that package flag lacks.
 
 package main
 
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// list is a flag of comma-separated values; repeating it adds to it.
+// list is a flag of comma-separated values; a repeated flag adds to it.
 type list []string
 
 func (l *list) String() string { return strings.Join(*l, ",") }
@@ -23,7 +23,7 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
-// repeated is a flag that may be given several times.
+// repeated is a flag that may be repeated.
 type repeated []string
 
 func (r *repeated) String() string { return strings.Join(*r, " ") }
@@ -34,7 +34,7 @@ func (r *repeated) Set(s string) error {
 	return nil
 }
 
-// byteSize is a flag that counts bytes.
+// byteSize is a flag of a number of bytes.
 type byteSize int64
 
 func (b *byteSize) set(n int64) *byteSize { *b = byteSize(n); return b }

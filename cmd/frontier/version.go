@@ -1,4 +1,4 @@
-// This file says which version of the command this is.
+// This file reports the command's version.
 
 package main
 
@@ -29,8 +29,8 @@ func versionCommand() *cli.Command {
 	}
 }
 
-// version is the module's version, as the Go command wrote it into the program: a release,
-// or the time and revision that it was built from.
+// version returns the module's version, as the Go command stored it in the program: a release, or the
+// time and revision of the build.
 func version() string {
 	v := "(unknown)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
