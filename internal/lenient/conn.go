@@ -298,7 +298,7 @@ func (h *head) fields(lines []byte, take func(name, value []byte)) {
 	var name, value []byte
 	for line := range bytes.Lines(lines) {
 		if more := h.clean(line); line[0] == ' ' || line[0] == '\t' { // it belongs to the field before
-			value = append(append(slices.Clip(value), ' '), more...)
+			value = append(append(value, ' '), more...)
 			h.odd = h.odd || name == nil && len(more) > 0
 			continue
 		}
@@ -306,7 +306,7 @@ func (h *head) fields(lines []byte, take func(name, value []byte)) {
 			take(name, value)
 		}
 		before, after, found := bytes.Cut(line, []byte(":"))
-		name, value = bytes.TrimRight(before, " \t"), h.clean(after)
+		name, value = bytes.TrimRight(before, " \t"), slices.Clip(h.clean(after)) // lines is not appended to
 		h.odd = h.odd || len(name) < len(before)
 		if !found || !httpguts.ValidHeaderFieldName(string(name)) {
 			h.odd = h.odd || len(bytes.TrimSpace(line)) > 0
