@@ -196,7 +196,7 @@ func (r *run) join(ctx context.Context, l *frontier.Lease, url string) ([]netip.
 	return addrs, r.joinAddress(l, addrs[0])
 }
 
-// joinAddress has a lease join the group of an address before the address is contacted.
+// joinAddress makes a lease join the group of an address before the address is contacted.
 func (r *run) joinAddress(l *frontier.Lease, addr netip.Addr) error {
 	c := r.c
 	if c.addresses == nil || c.opts.Groups.exempt(addr) || addrgroup.Assigned(l.Group) {

@@ -1,12 +1,11 @@
-// This file lets a crawl go on while hosts keep it waiting.
+// This file keeps slow hosts from holding up a crawl.
 //
-// Options.Workers bounds the pages that are processed at once, and the contacts with hosts that
-// answer promptly. A contact that waits costs little: another worker takes the place of one that
-// waits for a host that has given no page yet, or gave the last one slowly, from the start, and of
-// any other after a second. So what one host does takes no worker from the others. What waits is
-// bounded, too: contacts by their number, and bodies that are no longer small like those of workers.
-// Beyond that, such hosts wait for their turn; a quarter of the places is left for hosts that become
-// slow. A crawl with one worker makes one contact after the other.
+// Options.Workers bounds the pages that are processed at once, and the contacts with hosts that answer
+// promptly. A waiting contact costs little, so another worker takes the place of one that waits: at once
+// if its host has given no page yet, or gave the last one slowly; otherwise after a second. So no host
+// takes workers from the others. Waiting is bounded, too: the number of contacts, and, as for workers,
+// the number of large bodies. Beyond these bounds hosts wait for their turn; a quarter of the places is
+// reserved for hosts that become slow. A crawl with one worker makes one contact after the other.
 
 package crawler
 
@@ -83,7 +82,7 @@ func (c *crew) wait(now time.Time) time.Duration {
 	return c.turn.Sub(now)
 }
 
-// shift is one worker's part in what it shares with others.
+// shift is one worker's share of the crew's resources.
 type shift struct {
 	start  func()      // another worker
 	seated bool        // it has a desk
@@ -96,8 +95,8 @@ type shift struct {
 	held     []chan struct{} // guarded by mu; what it returns at the end of the lease
 }
 
-// relieveLocked has another worker take the place of this one. It returns false if one of the pools
-// that bound those without a worker is used up.
+// relieveLocked starts another worker in place of this one. It returns false if one of the pools for
+// contacts without a worker is exhausted.
 func (r *run) relieveLocked(pools ...chan struct{}) bool {
 	s := r.shift
 	for i, p := range pools {
@@ -117,7 +116,7 @@ func (r *run) relieveLocked(pools ...chan struct{}) bool {
 	return true
 }
 
-// relieve has another worker take the place of this one if it still waits for a host.
+// relieve starts another worker in place of this one if it still waits for a host.
 func (r *run) relieve() {
 	c, s := r.c.crew, r.shift
 	s.mu.Lock()

@@ -1,4 +1,4 @@
-// This file says what became of a URL, for Options.OnEnd.
+// This file reports the ends of URLs to Options.OnEnd.
 
 package crawler
 
@@ -21,20 +21,20 @@ import (
 	"github.com/seed-7440039f/frontier/internal/media"
 )
 
-// evidence is what a worker knows of the end of its lease.
+// evidence is what a worker learned under its lease.
 type evidence struct {
-	res *fetch.Result // nil: it was not fetched
+	res *fetch.Result // nil: nothing was fetched
 	err error         // of the fetch, or of OnPage
-	why filter.Reason // why it was refused; zero: it was not
+	why filter.Reason // the rule that refused it; zero: none did
 
 	unread string // why OnPage could not read it; empty: it could
 }
 
-// givingUp are the URLs whose last try is being ended: they are recorded already.
+// givingUp holds the URLs whose last try is ending: their record is written already.
 type givingUp struct{ urls sync.Map }
 
-// record tells OnEnd how a lease is about to end, before the frontier knows. It returns a
-// function for afterwards.
+// record reports a lease's end to OnEnd before the frontier knows of it. The caller calls after once the
+// frontier does.
 func (r *run) record(l frontier.Lease, o frontier.Outcome) (after func()) {
 	after = func() {}
 	if r.c.opts.OnEnd == nil {
@@ -52,8 +52,7 @@ func (r *run) record(l frontier.Lease, o frontier.Outcome) (after func()) {
 	return after
 }
 
-// endOf is the record of a lease's end; ok is false if its URL comes again as if nothing
-// had happened.
+// endOf returns the record of a lease's end; ok is false if its URL returns as if nothing had happened.
 func (r *run) endOf(l frontier.Lease, o frontier.Outcome) (x crawllog.Record, ok bool) {
 	if (o.Result == frontier.Requeue || o.Result == frontier.PutOff) && !r.saw.why.Refused() {
 		return x, false
@@ -97,7 +96,7 @@ func (r *run) endOf(l frontier.Lease, o frontier.Outcome) (x crawllog.Record, ok
 	return x, true
 }
 
-// describe takes in what came of a contact.
+// describe adds the result of a contact to a record.
 func (e *evidence) describe(x *crawllog.Record) {
 	if res := e.res; res != nil {
 		x.Status, x.Bytes, x.Began, x.Seconds = res.Status, res.Bytes, res.Started.UTC(), res.Duration().Seconds()
@@ -129,13 +128,13 @@ func (e *evidence) describe(x *crawllog.Record) {
 	x.Reason = shortened(x.Reason)
 }
 
-// probing tells whether a host is in quarantine: what fails there uses up no try.
+// probing reports whether a host is in quarantine: failures there use up no tries.
 func (r *run) probing(host string) bool {
 	info, err := r.c.frontier.Host(context.WithoutCancel(r.ctx), host)
 	return err == nil && info.Backoff.Probes > 0
 }
 
-// recordRobots tells OnEnd of a request for a robots.txt.
+// recordRobots reports a request for a robots.txt to OnEnd.
 func (a *inquiry) recordRobots(slot frontier.Lease, res *fetch.Result, err error) {
 	if a.c.opts.OnEnd == nil {
 		return
@@ -148,19 +147,19 @@ func (a *inquiry) recordRobots(slot frontier.Lease, res *fetch.Result, err error
 	a.c.opts.OnEnd(x)
 }
 
-// recordLink tells OnEnd of a link that was not taken.
+// recordLink reports a link that was not taken to OnEnd.
 func (c *Crawler) recordLink(from, e frontier.Entry, rule, detail string) {
 	if c.opts.OnEnd == nil {
 		return
 	}
-	host, _ := c.opts.HostKey(e.URL) // empty if it has none
+	host, _ := c.opts.HostKey(e.URL) // empty if the URL has no host
 	c.opts.OnEnd(crawllog.Record{
 		Outcome: crawllog.Refused, URL: fetch.Redact(e.URL), Host: host, Via: fetch.Redact(from.URL), Depth: e.Depth, Crawl: e.Crawl, Rule: rule, Reason: shortened(detail),
 	})
 }
 
-// recordGivenUp tells OnEnd of a URL that the frontier has given up without a try: its host
-// is given up, or its lease expired.
+// recordGivenUp reports a URL to OnEnd that the frontier gave up without a try: its host was given up, or
+// its lease expired.
 func (c *Crawler) recordGivenUp(e frontier.Entry, o frontier.Outcome) {
 	if c.opts.OnEnd == nil {
 		return
@@ -179,7 +178,7 @@ func (c *Crawler) recordGivenUp(e frontier.Entry, o frontier.Outcome) {
 	})
 }
 
-// digestOf is the digest of a whole body that is not empty, as WARC files have it.
+// digestOf returns the digest of a complete, non-empty body, in the form of WARC files.
 func digestOf(res *fetch.Result) string {
 	if res.Truncated || res.Body.Size() == 0 {
 		return ""
@@ -191,7 +190,7 @@ func digestOf(res *fetch.Result) string {
 	return "sha1:" + base32.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// shortened bounds what a server may have a share in.
+// shortened bounds a text that a server may have chosen.
 func shortened(s string) string {
 	const most = 300
 	if len(s) <= most {

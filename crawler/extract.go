@@ -77,7 +77,8 @@ const favicon = "/favicon.ico"
 
 func isIcon(l link.Link) bool { return slices.Contains(strings.Fields(l.Rel), "icon") }
 
-// reader returns what reads the links in the body of an answer, nil if it has none, and its type.
+// reader returns the function that reads links from a body of the response's type, nil if there is none,
+// and that type.
 func (h HTML) reader(p *Page) (read func(r io.Reader, contentType, url string, o link.Options) (*link.Page, error), t media.Type) {
 	t = media.Sniff(p.Header, p.Body.Head(media.SniffSize))
 	switch {

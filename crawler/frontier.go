@@ -1,4 +1,4 @@
-// This file says what a Crawler needs of its frontier.
+// This file defines the interface between a Crawler and its frontier.
 
 package crawler
 
@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Frontier is what a Crawler needs of its frontier. A *frontier.Frontier in the same process and a
-// *client.Client of a served one satisfy it; the methods do as those of *frontier.Frontier.
+// Frontier is what a Crawler needs from its frontier. A *frontier.Frontier in the same process and a
+// *client.Client of a served one implement it. The methods do what those of *frontier.Frontier do.
 //
 // A frontier that also has the following methods of *frontier.Frontier serves more: Upcoming is
 // needed for Options.Prefetch, Group and SetGroup for Groups.Concurrency above 1, and Crawls,

@@ -395,7 +395,7 @@ func (g *gate) stand(site, target string, hops int, wait time.Duration, now time
 	return true
 }
 
-// tries is how many requests for a site's robots.txt have failed in a row.
+// tries returns how many requests for a site's robots.txt have failed in a row.
 func (g *gate) tries(site string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

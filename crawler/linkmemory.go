@@ -1,11 +1,11 @@
 // This file bounds the memory that the links of all pages under way take together.
 //
-// Each page has some memory for its links. Few pages may need more; they share what there is for all
-// of them. Such a page gets its share before its links are read, as large as its content allows them
-// to become. Afterwards it gives back what they did not need, and the rest when the frontier has
-// them. No page that has a share waits for more, so each wait ends; and pages get their shares in the
-// order in which they asked. Another worker takes the place of one whose page waits: so other hosts
-// wait neither for memory nor for a worker.
+// Each page has a small fixed amount for its links. Pages that may need more share a pool. Such a page
+// acquires a share before its links are read, as much as its content could make necessary. It returns
+// what they did not need after reading, and the rest once the frontier has the links. No page with a
+// share waits for more, so every wait ends, and pages get shares in the order of their requests. While a
+// page waits, another worker takes the place of its worker, so other hosts wait neither for memory nor
+// for a worker.
 
 package crawler
 
@@ -47,8 +47,8 @@ const (
 // beyond returns what a page that needs n bytes must share.
 func beyond(n int64) int64 { return max(0, n-ownLinks) }
 
-// acquire waits for a share, and returns how large it is: a page that may need more than there is
-// gets everything. It calls waits before it waits. Its error is that of ctx.
+// acquire waits for a share, and returns its size: a page that may need more than the whole pool gets all
+// of it. It calls waits before it waits. If ctx ends first, it returns ctx's error.
 func (m *linkMemory) acquire(ctx context.Context, n int64, waits func()) (int64, error) {
 	n = min(n, m.size)
 	m.mu.Lock()
@@ -93,8 +93,8 @@ func (m *linkMemory) serveLocked() {
 }
 
 const (
-	// linkBytes is what a link takes besides its text, until the frontier has it: as a link, as an
-	// entry, and among those of its page that are known. Lists that grow are counted twice.
+	// linkBytes is the memory of a link besides its text, until the frontier has it: as a link, as an
+	// entry, and in its page's set of known links. Growing lists count twice.
 	linkBytes = int64(2*(unsafe.Sizeof(link.Link{})+unsafe.Sizeof(frontier.Entry{})) + 64)
 
 	// attributes are the characters without which there is no link in an attribute, mayBeLinks
@@ -104,7 +104,7 @@ const (
 	mayBeLinks = "=,(@"
 )
 
-// mayNeed is the memory that the links of a page may take at most.
+// mayNeed returns the most memory that a page's links may take.
 func (c *Crawler) mayNeed(p *Page) int64 {
 	most := int64(1) // the icon of a page that names none
 	for _, fields := range p.Header {
@@ -171,8 +171,8 @@ func mayHaveBase(text []byte) bool {
 	}
 }
 
-// takes is the memory that the links of a page take. Those of its entries that are links of Doc have
-// their URLs in common with these.
+// takes returns the memory that a page's links take. Entries that are links of Doc share their URLs with
+// these.
 func takes(p *Page) (n int64) {
 	if p.Doc != nil {
 		for i := range p.Doc.Links {

@@ -116,7 +116,7 @@ func (m meta) replacing() []byte {
 	return []byte{metaVersion, 0}
 }
 
-// bytes is the Meta; nil if there is nothing to remember.
+// bytes encodes m as a Meta; nil if there is nothing to remember.
 func (m meta) bytes() []byte {
 	if len(m.chain) == 0 && m.etag == "" && len(m.note) == 0 && m.via == "" && m.need == 0 && !m.list {
 		return nil
@@ -161,9 +161,9 @@ func (m meta) redirected(h uint64, target string) (_ meta, back, loop bool) {
 	return meta{chain: chain, need: m.need, list: m.list, hosts: m.hosts}, times > 0, times > 0 && (!cookies || !own || times > maxReturns)
 }
 
-// ListMeta is the Meta of an entry that a robots.txt, or an index that it names, calls a list of URLs:
-// a sitemap. The hosts are others whose URLs it may list. The crawler keeps that through redirects and
-// visits; ListOf returns it.
+// ListMeta returns the Meta of an entry that is a list of URLs (a sitemap) according to a robots.txt or
+// an index. hosts are other hosts whose URLs it may list. The crawler keeps the mark through redirects
+// and visits; ListOf returns it.
 func ListMeta(hosts ...string) []byte { return meta{list: true, hosts: hosts}.bytes() }
 
 // ListOf reports whether an entry is called a list of URLs, and the hosts in its ListMeta.
@@ -200,7 +200,7 @@ const (
 // of a second wall.
 const maxReturns = 2
 
-// hop is what a chain keeps of a URL, without flags.
+// hop returns a chain's record of a URL, without flags.
 func hop(url string) uint64 { return sum(url) &^ flags }
 
 func sum(url string) uint64 {

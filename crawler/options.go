@@ -65,11 +65,11 @@ type Options struct {
 	// soon, so that they are resolved by then. It must not block. dns.Resolver.Prefetch fits.
 	Prefetch func(host string)
 
-	// Groups says which hosts share politeness. The zero value groups hosts by IPv4 address and by
+	// Groups defines which hosts share politeness. The zero value groups hosts by IPv4 address and by
 	// IPv6 network of 64 bits. The frontier's Options.GroupDelay is the delay of a group.
 	Groups Groups
 
-	// Scope and Filters say which URLs are crawled: those that all of them allow. A waiting URL
+	// Scope and Filters define which URLs are crawled: those that all of them allow. A waiting URL
 	// that is refused is parked: see Crawler.Unpark.
 	Scope   Scope
 	Filters []Filter

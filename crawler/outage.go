@@ -205,7 +205,7 @@ func (o *outage) away() bool {
 	return o.awayLocked()
 }
 
-// began is when the present outage began; zero if hosts answer.
+// began returns when the present outage began; zero if hosts answer.
 func (o *outage) began() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -25,20 +25,20 @@ import (
 type parkedUntil uint32
 
 const (
-	untilWider parkedUntil = iota // the crawl is about more: Unpark, or a host that joins the scope
+	untilWider parkedUntil = iota // until the scope is wider: Unpark, or a host that joins the scope
 	untilAgain                    // the time for another look, or the next Crawler's Run
 	untilRun                      // the next Crawler's Run
 	parkings
 )
 
-// What is parked untilAgain is looked at after lookFirst, and, as long as some of it is parked
-// again, after twice the time, up to lookMost. No host is contacted for it.
+// URLs parked untilAgain are tried again after lookFirst, and, while some are parked again, after twice
+// the time, up to lookMost. That contacts no host.
 const (
 	lookFirst = time.Minute
 	lookMost  = time.Hour
 )
 
-// mostAwaited is for how many hosts it is known that URLs are parked until the scope is wider.
+// mostAwaited is the most hosts remembered as having URLs parked until the scope is wider.
 const mostAwaited = 1 << 16
 
 // The number of a lot has the first bit set, then the event that brings its URLs back, then its
@@ -69,7 +69,7 @@ func Lot(crawl uint32) (home uint32, why string, ok bool) {
 	return homeOf(crawl), untilOf(crawl).String(), true
 }
 
-// String says why URLs are parked, and what brings them back.
+// String describes why URLs are parked, and what brings them back.
 func (u parkedUntil) String() string {
 	switch u {
 	case untilRun:
@@ -118,7 +118,7 @@ type parking struct {
 	paused     map[uint32]bool  // guarded by mu; lots that are known to be
 	told       [parkings]bool   // guarded by mu; the first URL was logged for the operator
 	awaited    map[string]bool  // guarded by mu; hosts with URLs parked untilWider; nil if there may be others
-	look       time.Time        // guarded by mu; when what is parked untilAgain is looked at; zero if there is none
+	look       time.Time        // guarded by mu; when URLs parked untilAgain are tried again; zero: there are none
 	rest       time.Duration    // guarded by mu; before the next look
 }
 
@@ -140,7 +140,7 @@ func newParking(x Frontier) *parking {
 	return p
 }
 
-// unused is a generation without URLs, from the present one on.
+// unused returns a generation without URLs, from the present one on.
 func (p *parking) unused(until parkedUntil) uint32 {
 	var used [generations]bool
 	for _, id := range p.f.Crawls() {
@@ -242,7 +242,7 @@ func (p *parking) lookAgain(now time.Time) error {
 	return nil
 }
 
-// count is how many URLs are parked.
+// count returns the numbers of parked URLs.
 func (p *parking) count() (n [parkings]int64) {
 	if p.f == nil {
 		return n
@@ -255,7 +255,7 @@ func (p *parking) count() (n [parkings]int64) {
 	return n
 }
 
-// tell reports whether the operator must still be told.
+// tell reports whether the operator has not been warned yet, and notes the warning.
 func (p *parking) tell(until parkedUntil) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -327,7 +327,7 @@ func (c *Crawler) noteTrouble(e frontier.Entry, why ...string) {
 	c.trouble.CompareAndSwap(nil, &text)
 }
 
-// noteFailure is noteTrouble with an answer, or the lack of one.
+// noteFailure is noteTrouble for a response, or the lack of one.
 func (c *Crawler) noteFailure(e frontier.Entry, status int, err error) {
 	switch {
 	case !isSeed(e):
@@ -338,8 +338,8 @@ func (c *Crawler) noteFailure(e frontier.Entry, status int, err error) {
 	}
 }
 
-// parkTarget is the entry for the target of a seed's redirect that is refused: it is parked,
-// as there will be no other link to it.
+// parkTarget returns the entry for a refused target of a seed's redirect. It is parked, because no other
+// link may lead to it.
 func (c *Crawler) parkTarget(seed, e frontier.Entry, why filter.Reason) []frontier.Entry {
 	c.noteTrouble(seed, "leads to "+fetch.Redact(e.URL), "which is refused by "+why.Rule, why.Detail)
 	c.log.Warn("a seed redirects to a URL that is not wanted", "url", fetch.Redact(seed.URL), "target", fetch.Redact(e.URL), "rule", why.Rule, "detail", why.Detail)

@@ -53,7 +53,7 @@ type Progress struct {
 	Away time.Time
 
 	// Parked URLs, by this Run and those before: see Crawler.Unpark.
-	Parked  int64 // until the crawl is about more
+	Parked  int64 // until the scope is wider
 	NextRun int64 // until the next Crawler's Run at the latest: blocked, of a full host, seeds that failed
 
 	// Trouble is why one of the first seeds could not be fetched, if none of them could; empty
@@ -127,7 +127,7 @@ func everyUntil(d time.Duration, finished <-chan struct{}, fn func(last bool)) {
 	}
 }
 
-// share is a part of a whole, to three digits.
+// share returns a part of a whole, to three digits.
 func share(part, whole time.Duration) float64 {
 	if whole <= 0 {
 		return 0

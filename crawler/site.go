@@ -26,7 +26,7 @@ func siteOf(url string) string {
 	return scheme + "://" + rest
 }
 
-// hostOf is the host name in a site, without its port.
+// hostOf returns a site's host name without its port.
 func hostOf(site string) string {
 	_, host, _ := strings.Cut(site, "://")
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {

@@ -34,8 +34,8 @@ type Page struct {
 	// Add holds the links in scope, or the target of the redirect. OnPage may change it, and Flush
 	// it if it finds many.
 	Add []frontier.Entry
-	// Unread is why the answer cannot be read, though it should be readable: its Content-Encoding is
-	// unknown, or OnPage says why. The reason goes to OnEnd, and Progress.Unread counts it.
+	// Unread is why a response that should be readable is not: its Content-Encoding is unknown, or OnPage
+	// sets the reason. OnEnd gets it, and Progress.Unread counts it.
 	Unread string
 
 	crawler   *Crawler
@@ -148,7 +148,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.lost(l, err)
 	}
 	defer res.Close()
-	res.Body.Until(r.fetches) // a page of which something was not read comes again
+	res.Body.Until(r.fetches) // a page that was not read completely returns
 	r.saw.res, r.saw.err = res, err
 	p := &Page{crawler: c, Lease: l, Result: res, Conditional: len(q.Header) > 0, Outcome: frontier.Outcome{
 		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
@@ -360,7 +360,7 @@ func (c *Crawler) extract(p *Page) {
 	p.Add = c.outlinks(p.Lease.Entry, p.Doc.Links)
 }
 
-// outlinks are the entries for the distinct links of a page that are in scope.
+// outlinks returns entries for the distinct links of a page that are in scope.
 func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.Entry {
 	seen := make(map[string]bool, len(links))
 	var add []frontier.Entry

@@ -48,8 +48,8 @@ func (c *Crawler) refuse(e frontier.Entry) filter.Reason {
 	return r
 }
 
-// refuseAgain is refuse for a leased URL; trap reports that the guards refuse it. The guards count,
-// and a page that was visited does not lead into a trap, so they are not applied to it again.
+// refuseAgain is refuse for a leased URL; trap is true if the guards against traps refuse it. A page that
+// was visited is not judged by them again: they have counted it, and it leads into no trap.
 func (c *Crawler) refuseAgain(l frontier.Lease) (r filter.Reason, trap bool) {
 	if r = c.outOfScope(l.Entry); !r.Refused() {
 		u := filter.Split(l.Entry.URL, l.Entry.Depth)

@@ -129,7 +129,7 @@ func readBody(d *json.Decoder, lines *lineReader) (items []item, err error) {
 	return items, err
 }
 
-// readURLs appends those of an array.
+// readURLs appends the URLs of an array.
 func readURLs(d *json.Decoder, lines *lineReader, items []item) ([]item, error) {
 	if err := delim(d, '['); err != nil {
 		return items, err

@@ -38,7 +38,7 @@ type Log struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	file    *os.File            // guarded by mu; nil: there is none, or no more
+	file    *os.File            // guarded by mu; nil: none, or no longer
 	size    int64               // guarded by mu; of file
 	older   []older             // guarded by mu; oldest first
 	next    int                 // guarded by mu; number of the next file that is rotated

@@ -23,7 +23,7 @@ const (
 	Rejected   Outcome = "rejected"   // the answer was another 4xx that is not tried again
 	Failed     Outcome = "failed"     // the fetch failed, and will be tried again
 	GivenUp    Outcome = "given-up"   // it failed too often, or its host was given up
-	Refused    Outcome = "refused"    // the crawler does not want it, or its answer: Rule says why
+	Refused    Outcome = "refused"    // the crawl does not want the URL or its response: Rule names the reason
 )
 
 // What is recorded besides.
@@ -43,7 +43,7 @@ func (o Outcome) Answered() bool {
 	return o == Fetched || o == Unchanged || o == Redirected || o == Gone || o == Rejected
 }
 
-// OfURL reports whether the outcome is that of one URL.
+// OfURL reports whether the outcome concerns one URL.
 func (o Outcome) OfURL() bool { return o.Answered() || o == Failed || o == GivenUp || o == Refused }
 
 // Record is one line of the log. Fields that do not apply are zero, and left out of the line.
@@ -72,7 +72,7 @@ type Record struct {
 	Count    int64     `json:"count,omitempty"`    // see the outcomes that do not concern one URL
 }
 
-// Took is how long the fetch took.
+// Took returns how long the fetch took.
 func (r *Record) Took() time.Duration { return time.Duration(r.Seconds * float64(time.Second)) }
 
 // MarshalLine returns the record as a line of the log, with its end.
@@ -114,7 +114,7 @@ func parse(line []byte) (r Record, err error) {
 // ErrLine reports a line that is not a record. Other lines are not affected.
 var ErrLine = errors.New("crawllog: a line cannot be read")
 
-// Sentence says what became of the URL, without when.
+// Sentence describes what became of the URL, without the time.
 func (r *Record) Sentence() string {
 	answer := fmt.Sprintf("the server answered %d %s", r.Status, http.StatusText(r.Status))
 	because := func(s string) string {

@@ -132,10 +132,10 @@ func (v View) All() iter.Seq2[Record, error] {
 	}
 }
 
-// Backward is All, newest first.
+// Backward yields the records of All, newest first.
 func (v View) Backward() iter.Seq2[Record, error] { return v.backward(nil) }
 
-// backward is Backward for the parts of the files that contain needle.
+// backward yields the parts of the files that contain needle, newest first.
 func (v View) backward(needle []byte) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		files, err := v.open()

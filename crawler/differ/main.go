@@ -1,4 +1,4 @@
-// Command differ gives generated questions to our parsers and to those of other projects, and says who is
+// Command differ puts generated questions to our parsers and to other projects', and judges which is
 // right where they differ:
 //
 //	crawler/differ/run [-n N] [-seed SEED] [-urls-file LIST.gz] [urls|pages|robots]...

@@ -1,4 +1,4 @@
-// This file asks about tag soup: which attributes of which elements are links.
+// This file compares which attributes of which elements are links in tag soup.
 
 package main
 
@@ -74,7 +74,7 @@ func makePage(r *rand.Rand) question {
 	return &pageQuestion{b.String()}
 }
 
-// keys are sorted, so that a seed makes the same pages.
+// keys yields sorted keys, so that a seed makes the same pages.
 func keys[V any](m map[string]V) func(func(string) bool) {
 	names := make([]string, 0, len(m))
 	for name := range m {

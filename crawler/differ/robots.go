@@ -79,8 +79,8 @@ func makeRobots(r *rand.Rand) question {
 	return &robotsQuestion{b.String(), "examplebot", site + url, form.String(), site + oneForm(url, "", false)}
 }
 
-// oneForm writes each character of a path in one way: unreserved ones and those of own as they are, others encoded. A star or
-// dollar that is no wildcard becomes text that occurs nowhere else.
+// oneForm writes each character of a path in one way: unreserved ones and own as they are, others
+// encoded. A literal star or dollar becomes text that occurs nowhere else.
 func oneForm(s, own string, pattern bool) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

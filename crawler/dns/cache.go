@@ -75,7 +75,7 @@ func (c *cache) check() bool {
 	return len(c.names) == c.used.Len() && c.used.Len() <= c.limit
 }
 
-// notFound is the error of a name without an address.
+// notFound returns the error for a name without an address.
 func notFound(name, why string) error {
 	return &net.DNSError{Err: why, Name: name, IsNotFound: true}
 }

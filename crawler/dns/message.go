@@ -45,7 +45,7 @@ func refusesEDNS(err error) bool {
 	return ok && (e.code == dnsmessage.RCodeFormatError || e.code == dnsmessage.RCodeNotImplemented || e.code == dnsmessage.RCodeServerFailure)
 }
 
-// ask is the message with a question.
+// ask returns the message for a question.
 func ask(id uint16, q dnsmessage.Question, edns bool) ([]byte, error) {
 	b := dnsmessage.NewBuilder(make([]byte, 0, 512), dnsmessage.Header{ID: id, RecursionDesired: true})
 	b.EnableCompression()
@@ -172,8 +172,8 @@ func answers(p *dnsmessage.Parser, q dnsmessage.Question) (reply, error) {
 	return reply{}, errAliases
 }
 
-// negative is how long there being no address is to be remembered (RFC 2308
-// section 5); 0 if the answer does not say.
+// negative returns how long to cache that a name has no address (RFC 2308 section 5); 0 if the answer
+// does not say.
 func negative(p *dnsmessage.Parser) (time.Duration, error) {
 	for {
 		h, err := p.AuthorityHeader()

@@ -106,7 +106,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	return fmt.Errorf("dns: options: %w", errors.Join(errs...))
 }
 
-// serverAddr is the address and port of a server.
+// serverAddr parses a server's address and port.
 func serverAddr(s string) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return netip.AddrPortFrom(a, 53), nil

@@ -285,7 +285,7 @@ func Rooted(name string) string {
 	return name + "."
 }
 
-// askSystem is find without Servers.
+// askSystem resolves a name without Servers.
 func (r *Resolver) askSystem(name string) answer {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Duration(r.opts.Tries)*2*r.opts.Timeout)
 	defer cancel()

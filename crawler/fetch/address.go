@@ -34,8 +34,8 @@ func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, e
 	return f.opts.addresses(ctx, rawURL, net.JoinHostPort(req.URL.Hostname(), portOf(req.URL)))
 }
 
-// behind returns the addresses of a host behind a proxy, as far as they are to be looked up and can
-// be. None is contacted, so none is forbidden.
+// behind returns the addresses of a host behind a proxy if the Options ask for a lookup and it succeeds.
+// The Fetcher contacts none of them, so none is forbidden.
 func (f *Fetcher) behind(ctx context.Context, host string) []netip.Addr {
 	if !f.opts.ProxyLookup {
 		return nil

@@ -80,7 +80,7 @@ func (f *Fetcher) open(ctx context.Context, key connKey, d *dialling) (*conn, er
 	return &conn{key: key, http: h, wire: d.wire, http2: d.http2}, nil
 }
 
-// dial is the transport's DialContext.
+// dial implements the transport's DialContext.
 func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	_, c, err := f.reach(ctx, network, addr)
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return lenient.NewConn(c, f.opts.MaxHeader), nil
 }
 
-// dialTLS is the transport's DialTLSContext, also for https to a proxy that forwards requests.
+// dialTLS implements the transport's DialTLSContext, also for https to a proxy that forwards requests.
 func (f *Fetcher) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	d, c, err := f.reach(ctx, network, addr)
 	if err != nil {

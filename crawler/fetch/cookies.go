@@ -118,7 +118,7 @@ func registrable(u *url.URL) string {
 	return host
 }
 
-// cookieURL is a request's URL as a jar reads it: with its path.
+// cookieURL returns a request's URL as a cookie jar needs it: with a path.
 func cookieURL(req *http.Request) *url.URL {
 	target := req.URL.Opaque
 	if rest, ok := strings.CutPrefix(target, "//"+req.URL.Host); ok {

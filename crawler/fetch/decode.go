@@ -205,7 +205,7 @@ func (g *gunzip) header() error {
 	return nil
 }
 
-// noEnd is the error of data that ends too early.
+// noEnd returns the error for data that ends too early.
 func noEnd(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -58,7 +58,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Redact removes user and password from a URL that is to be shown.
+// Redact removes user and password from a URL, for display.
 func Redact(rawURL string) string {
 	i := strings.Index(rawURL, "//")
 	if i < 0 {

@@ -47,8 +47,8 @@ type Request struct {
 	// before a byte is sent. If it returns an error, Fetch sends nothing and returns the error,
 	// wrapped.
 	Contact func(netip.Addr) error
-	// Admit, if set, is called with the header of an answer. If it returns an error, the body is
-	// not read: the Result has none, and Fetch returns an *Error of class Unwanted that wraps it.
+	// Admit, if set, is called with the response's header. If it returns an error, the body is not read:
+	// the Result has no body, and Fetch returns an *Error of class Unwanted that wraps it.
 	Admit func(status int, h http.Header) error
 }
 
@@ -114,7 +114,7 @@ func (r *Result) broke(c Class) {
 	r.Truncated = r.Truncated || r.Broken != ""
 }
 
-// Duration is the time from Started to Ended.
+// Duration returns the time from Started to Ended.
 func (r *Result) Duration() time.Duration { return r.Ended.Sub(r.Started) }
 
 // Close releases the Body. A Result without a Body need not be closed.

@@ -47,7 +47,7 @@ func NewModule(scheme, port string, o Options, speak func(context.Context, *Cont
 	return &Module{scheme: scheme, port: port, opts: o, speak: speak}, nil
 }
 
-// Addresses is as Fetcher.Addresses.
+// Addresses works like Fetcher.Addresses.
 func (m *Module) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, error) {
 	c, err := m.contact(rawURL)
 	if err != nil || m.opts.Lookup == nil {
@@ -75,7 +75,7 @@ func (m *Module) contact(rawURL string) (*Contact, error) {
 	return &Contact{Path: path, opts: &m.opts, address: net.JoinHostPort(u.Hostname(), port)}, nil
 }
 
-// Fetch is as Fetcher.Fetch. When it returns all connections are closed.
+// Fetch works like Fetcher.Fetch. When it returns, all connections are closed.
 func (m *Module) Fetch(ctx context.Context, r Request) (*Result, error) {
 	res := &Result{URL: r.URL, Started: time.Now()}
 	c, err := m.contact(r.URL)
@@ -272,7 +272,7 @@ func (c *Conn) Expect(n int64) {
 // Cut reports whether the limit of bytes was met.
 func (c *Conn) Cut() bool { return c.cut }
 
-// Received is how many bytes came.
+// Received returns how many bytes were received.
 func (c *Conn) Received() int64 { return c.received }
 
 // Read implements io.Reader.

@@ -123,8 +123,8 @@ func (n *Networks) allows(a netip.Addr) bool {
 	return false
 }
 
-// permitted keeps the addresses that may be contacted; if there are none, the error is that of the
-// first address.
+// permitted returns the addresses that may be contacted. If there are none, it returns the first
+// address's error.
 func (n *Networks) permitted(addrs []netip.Addr) ([]netip.Addr, error) {
 	var out []netip.Addr
 	var first error

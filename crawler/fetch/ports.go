@@ -52,7 +52,7 @@ func (f *Fetcher) CheckPort(rawURL string) error {
 	return f.opts.checkPort(u, "")
 }
 
-// CheckPort is as Fetcher.CheckPort. The protocol's own port is always good.
+// CheckPort works like Fetcher.CheckPort. It permits the protocol's own port.
 func (m *Module) CheckPort(rawURL string) error {
 	u, _, err := takeApart(rawURL, m.scheme)
 	if err != nil {

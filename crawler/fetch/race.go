@@ -119,7 +119,7 @@ func (o *Options) connectTo(ctx context.Context, network, port string, addrs []n
 	}
 }
 
-// remoteOf is the address that a connection leads to, if it is one of IP.
+// remoteOf returns the address that a connection leads to, if it is an IP address.
 func remoteOf(c net.Conn) netip.AddrPort {
 	a, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -175,8 +175,8 @@ func (r *routes) lost(a netip.Addr) bool {
 	return at != nil && time.Since(*at) < routeMemory
 }
 
-// ordered are addresses without repetition, IPv4 and IPv6 in turn (RFC 8305 section
-// 4), IPv4 first unless there is no route.
+// ordered returns the addresses without repetition, IPv4 and IPv6 alternating (RFC 8305 section 4), IPv4
+// first unless there is no route.
 func (r *routes) ordered(found []netip.Addr) []netip.Addr {
 	addrs := make([]netip.Addr, len(found))
 	for i, a := range found {

@@ -40,7 +40,7 @@ func (h *requestHead) trace() *httptrace.ClientTrace {
 	}}
 }
 
-// bytes is the head as far as it was written; nil if nothing was.
+// bytes returns the head as far as it was written; nil if nothing was.
 func (h *requestHead) bytes() []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()

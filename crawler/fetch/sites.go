@@ -21,7 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
-// Site says what is different for some hosts. Of several Sites that set the same header field or
+// Site holds settings for some hosts. Of several Sites that set the same header field or
 // cookie, or choose a proxy, the one with the most specific Scope counts: a host before its domain,
 // a longer domain before a shorter one, an origin before its host.
 type Site struct {
@@ -223,7 +223,7 @@ func (s *Site) settings() (names []string) {
 	return names
 }
 
-// each calls fn for the Sites of a host, the most specific last. A nil index has none.
+// each calls fn for the Sites of a host, the most specific last. A nil index is empty.
 func (x *siteIndex) each(host string, fn func(indexedSite)) {
 	if x == nil || len(x.byName) == 0 {
 		return
@@ -307,8 +307,8 @@ func (f *Fetcher) Proxied(host string) bool {
 	return proxied
 }
 
-// addCookies adds the Sites' cookies to those of the jar, and returns what is to be shown as the
-// request's Cookie field; nil if it has no secret.
+// addCookies adds the Sites' cookies to the jar's. It returns the Cookie field to show in logs and
+// archives; nil if it contains no secret.
 func (x *extras) addCookies(req *http.Request, jar []*http.Cookie) []string {
 	all := slices.Clone(jar)
 	for _, c := range x.cookies {

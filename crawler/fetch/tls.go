@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
-// tlsConfig is the configuration of https.
+// tlsConfig returns the configuration of https.
 func (o *Options) tlsConfig() *tls.Config {
 	if !o.OldTLS {
 		return o.TLS
@@ -58,7 +58,7 @@ func wantsOldTLS(err error) bool {
 type TLSFault uint8
 
 const (
-	NoTLSFault   TLSFault = iota // the error is none of TLS
+	NoTLSFault   TLSFault = iota // the error does not come from TLS
 	TLSExpired                   // the certificate is not valid now: expired, or not yet
 	TLSName                      // it is another host's
 	TLSUntrusted                 // not signed by a trusted authority

@@ -13,7 +13,7 @@ import (
 type Target struct {
 	URL   string
 	Depth int // links from a seed
-	// Scheme and Host are in lower case; Port is empty if the URL has none. Path begins with a
+	// Scheme and Host are in lower case; Port is empty if the URL names no port. Path begins with a
 	// slash; Query does not include the question mark.
 	Scheme, Host, Port, Path, Query string
 	// Text stands for the text of the page, for Watchers: pages with the same text have the same one.
@@ -57,7 +57,7 @@ func (t *Target) segments() iter.Seq[string] {
 	}
 }
 
-// params are the parameters of the query, as written.
+// params returns the parameters of the query, as written.
 func (t *Target) params() (out []param) {
 	for p := range strings.FieldsFuncSeq(t.Query, func(r rune) bool { return r == '&' || r == ';' }) {
 		name, value, _ := strings.Cut(p, "=")
@@ -77,7 +77,7 @@ type Reason struct {
 // Refused reports whether r is a refusal.
 func (r Reason) Refused() bool { return r.Rule != "" }
 
-// String is the rule with its detail.
+// String returns the rule with its detail.
 func (r Reason) String() string {
 	if r.Detail == "" {
 		return r.Rule

@@ -25,7 +25,7 @@ func Or(m ...Match) Match {
 // Not matches what m does not.
 func Not(m Match) Match { return func(t *Target) bool { return !m(t) } }
 
-// set is a set of names in lower case.
+// set returns a set of names in lower case.
 func set(names []string, clean func(string) string) map[string]bool {
 	out := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -107,7 +107,7 @@ func Regexp(res ...*regexp.Regexp) Match {
 	}
 }
 
-// limit is a Filter that refuses numbers above most.
+// limit returns a Filter that refuses numbers above most.
 func limit(rule string, most int, of func(t *Target) int, what string) Filter {
 	return Func(func(t *Target) Reason {
 		if n := of(t); n > most {

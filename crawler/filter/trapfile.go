@@ -146,7 +146,7 @@ func (t *tally) greatest(least, most int) (all []*table) {
 	return all
 }
 
-// names are the hosts that are counted, the last used first.
+// names returns the hosts with counts, the last used first.
 func (t *tally) names() (all []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -127,7 +127,7 @@ func (g *Traps) Refuse(t *Target) Reason {
 	return g.refuseCircle(t)
 }
 
-// textKey is the class of URLs within which texts are compared.
+// textKey returns the class of URLs within which texts are compared.
 func textKey(t *Target, like string) string {
 	var few [16]string
 	seen := few[:0]
@@ -213,8 +213,8 @@ func mostRepeated(params []param) (name string, n int) {
 	return name, n
 }
 
-// pattern is a URL with its numbers and identifiers taken out: the names of
-// parameters are in order, and each counts once.
+// pattern returns a URL without its numbers and identifiers: the names of parameters are sorted, and each
+// counts once.
 func pattern(t *Target, params []param) string {
 	path, _ := withoutSession(t.Path)
 	var b strings.Builder

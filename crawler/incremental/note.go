@@ -41,7 +41,7 @@ const (
 	seemed                // it seems to be gone, though its status was 200
 )
 
-// note is what is stored with a URL. The zero value is that of a URL that was never read.
+// note is stored with a URL. The zero value belongs to a URL that was never read.
 type note struct {
 	read   bool   // it was, at some time
 	ending ending // the last

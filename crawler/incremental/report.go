@@ -16,8 +16,8 @@ import (
 type Counts struct {
 	Visits      int64 `json:"visits"`       // requests for a URL that were answered
 	First       int64 `json:"first"`        // part of these: of URLs never read before
-	Changed     int64 `json:"changed"`      // of the others, those that found a change
-	Unchanged   int64 `json:"unchanged"`    // of the others, those that found none
+	Changed     int64 `json:"changed"`      // visits of known pages that found a change
+	Unchanged   int64 `json:"unchanged"`    // visits of known pages that found none
 	NotModified int64 `json:"not_modified"` // part of Unchanged: status 304
 	Gone        int64 `json:"gone"`         // 404 and 410
 	Failed      int64 `json:"failed"`       // tries of known pages without an answer
@@ -90,10 +90,10 @@ func (r *Revisits) Report() Report {
 // NewShare returns the share of the answered visits that read a URL for the first time.
 func (x Report) NewShare() float64 { return share(x.First, x.Visits) }
 
-// Wasted is the share of the visits of known pages that found nothing new.
+// Wasted returns the share of the visits of known pages that found nothing new.
 func (x Report) Wasted() float64 { return share(x.Unchanged, x.Changed+x.Unchanged) }
 
-// String is the report as a line for people.
+// String formats the report as one line.
 func (x Report) String() string {
 	s := x.Schedule
 	return fmt.Sprintf("%d pages known; freshness %.1f%% (estimated); %d visits: %.1f%% new, %d changed, %d unchanged (%.1f%% of known wasted, %d by status 304), %d gone, %d failed, %d put off; price %.4g, budget %.4g/s, demand %.4g/s",

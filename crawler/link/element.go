@@ -210,8 +210,8 @@ var pageNames = setOf("htm", "html", "xhtml", "xht", "shtml", "php", "asp", "asp
 // maxDocuments is how deep documents in srcdoc attributes are read.
 const maxDocuments = 3
 
-// document adds the links of a document in an attribute. Its base is that of the page, and its base element is relative
-// to that (HTML Standard, "fallback base URL").
+// document adds the links of a document in an attribute (srcdoc). Its base is the page's, and its base
+// element is relative to that (HTML Standard, "fallback base URL").
 func (x *extractor) document(srcdoc []byte) {
 	if len(srcdoc) == 0 || x.documents == maxDocuments {
 		return

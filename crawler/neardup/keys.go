@@ -76,7 +76,7 @@ func (x *Index) prints(p *Page) [2][]byte {
 	return [2][]byte{append([]byte("b"), p.Bytes[:]...), append([]byte("t"), p.Text[:]...)}
 }
 
-// bands are the prefixes of a page's super-shingles.
+// bands returns the prefixes of a page's super-shingles.
 func (x *Index) bands(p *Page) [][]byte {
 	if p.Words < MinWords {
 		return nil

@@ -93,9 +93,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	return fmt.Errorf("neardup: options: %w", errors.Join(errs...))
 }
 
-// bandRows is the number of values of a sketch in a super-shingle: the most for which a pair of
-// pages at the threshold shares one with a probability of 0.97 or more. Broder's 14 suit thresholds
-// from 0.95 on.
+// bandRows returns the number of values of a sketch in a super-shingle: the most for which a pair of
+// pages at the threshold shares one with a probability of 0.97 or more. Broder's 14 suit thresholds from
+// 0.95 on.
 func bandRows(threshold float64) int {
 	for _, rows := range []int{14, 12, 7, 6, 4, 3, 2} {
 		if 1-math.Pow(1-math.Pow(threshold, float64(rows)), float64(bins/rows)) >= 0.97 {

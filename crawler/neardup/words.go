@@ -11,10 +11,10 @@ import (
 // maxWord is how many bytes of a word count: longer ones are no words.
 const maxWord = 64
 
-// words calls yield with each word of the text, in lower case, in a buffer that is
-// its own. A word is a run of letters, marks and digits; in scripts that put no
-// blanks between words it is one character. Runs of digits are one 0 unless numbers
-// are to be kept, so that dates, times and counters are all the same.
+// words calls yield with each word of the text, in lower case, in a buffer of its own. A word is a run of
+// letters, marks and digits; in scripts without blanks between words it is one character. Unless
+// keepNumbers is set, each run of digits becomes one 0, so that all dates, times and counters are the
+// same.
 func words(text []byte, keepNumbers bool, yield func([]byte)) {
 	var word [maxWord + utf8.UTFMax]byte
 	n := 0

@@ -23,9 +23,9 @@ type ArchiveOptions struct {
 	// NoRobots leaves the answers to requests for robots.txt out.
 	NoRobots bool
 	// HonourNoArchive leaves out pages that ask not to be archived: see UnlessNoArchive. By default
-	// everything is archived, as by other archiving crawlers: the request tells search engines not
-	// to show a copy, it is kept in the records, and whoever publishes the archive can honour it.
-	// What was left out cannot be added later.
+	// everything is archived, as by other archiving crawlers: the request is addressed to search engines
+	// that show copies, the records contain it, and the publisher of the archive can honour it. What was
+	// left out cannot be added later.
 	HonourNoArchive bool
 }
 

@@ -89,7 +89,7 @@ func places(p *crawler.Page) uint64 {
 	return max(2, h.Sum64())
 }
 
-// siteOf is the beginning of a URL up to its path.
+// siteOf returns the beginning of a URL up to its path.
 func siteOf(url string) string {
 	if i := strings.Index(url, "://"); i >= 0 {
 		if j := strings.IndexByte(url[i+3:], '/'); j >= 0 {

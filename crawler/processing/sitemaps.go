@@ -1,4 +1,4 @@
-// This file finds sitemaps and reads those that were fetched.
+// This file finds and reads sitemaps.
 
 package processing
 
@@ -187,12 +187,11 @@ func hostName(raw string) string {
 	return u.Hostname()
 }
 
-// Handle is a Handler: it adds the URLs listed in a sitemap or feed to the page's links. What a
+// Handle is a Handler: it adds the URLs listed in a sitemap or feed to the page's links. A file that
 // robots.txt or an index calls a sitemap is read as one, whatever its name, type and encoding; other
-// answers are if they look like one. A file may
-// list all URLs of its host, and of hosts whose robots.txt lists it or an index that lists it
-// (sitemaps.org, "Sitemaps & Cross Submits"); others are ignored. The alternates of its entries
-// (hreflang) are treated as links of an ordinary page.
+// files are if they look like one. A file may list all URLs of its host, and of hosts whose robots.txt
+// lists it or an index that lists it (sitemaps.org, "Sitemaps & Cross Submits"); others are ignored. The
+// alternates of its entries (hreflang) are treated as links of an ordinary page.
 func (s *Sitemaps) Handle(ctx context.Context, p *crawler.Page) error {
 	if p.Status < 200 || p.Status > 299 || p.Body == nil {
 		return nil

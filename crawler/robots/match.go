@@ -135,7 +135,7 @@ func newForm(own string) *pctenc.Form {
 	return f
 }
 
-// wildcard stands for the * of a pattern, because a * in it is that of a URL.
+// wildcard stands for the * of a pattern, because a literal * may be part of a URL.
 const wildcard = "\x00"
 
 var (

@@ -138,7 +138,7 @@ func (r *Robots) merge(out *Rules, token string) bool {
 	return found
 }
 
-// Rules are the rules for one crawler on one site.
+// Rules holds the rules for one crawler on one site.
 //
 // They are immutable and safe for concurrent use. The zero value allows everything.
 //
@@ -171,7 +171,7 @@ type Decision struct {
 // that are not in percent-encoded form already.
 func (r *Rules) Allowed(target string) bool { return r.Decide(target).Allowed }
 
-// Decide is Allowed with its reason, for logs and for answering site owners.
+// Decide returns Allowed's decision with its reason, for logs and for answers to site owners.
 func (r *Rules) Decide(target string) Decision {
 	path := requestPath(target)
 	if path == "/robots.txt" {

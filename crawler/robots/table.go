@@ -22,7 +22,7 @@ const nodeSize = int(unsafe.Sizeof(node{}))
 type node struct {
 	rule, size int32 // the text is the first size bytes of this rule's pattern
 	parent     int32 // the longest other node that begins this one, or -1
-	best       int32 // first rule that is a prefix and no more, of this node and its ancestors
+	best       int32 // first rule that is only a prefix, of this node and its ancestors
 	wild       int32 // end in Rules.wild of this node's rules
 }
 

@@ -16,7 +16,7 @@ type Frequency uint8
 // The frequencies of sitemaps.org.
 const (
 	Unstated Frequency = iota
-	Always             // each time it is looked at
+	Always             // at each look
 	Hourly
 	Daily
 	Weekly
@@ -46,24 +46,23 @@ func parseFrequency(s string) Frequency {
 	return Unstated
 }
 
-// isoLayouts are those of the W3C's "Date and Time Formats" and of XML Schema, and what is often
-// written instead.
+// isoLayouts are the layouts of the W3C's "Date and Time Formats" and of XML Schema, and common variants.
 var isoLayouts = []string{
 	time.RFC3339, "2006-01-02", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07",
 	"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01", "2006", "20060102", "20060102T150405Z", "20060102T150405Z0700",
 	"2006-01-02Z07:00", "2006-01Z07:00", "2006Z07:00", "2006-01-02T15Z07:00", "2006-1-2", "2006-1-2T15:04", "2006-1-2T15:04:05", "2006-1-2T15:04:05Z07:00",
 }
 
-// dayLayouts and clockLayouts are, put together, those of RFC 822, RFC 5322 and RFC 850, of programs,
-// and of people, without the day of the week and commas.
+// dayLayouts and clockLayouts combine to the layouts of RFC 822, RFC 5322 and RFC 850, of programs, and
+// of people, without the day of the week and commas.
 var (
 	dayLayouts   = []string{"2 Jan 2006", "2 Jan 06", "Jan 2 2006", "2-Jan-2006", "2-Jan-06", "2.1.2006"}
 	clockLayouts = []string{"", " 15:04:05 -0700", " 15:04 -0700", " 15:04:05", " 15:04", " 3:04 PM", " 3:04:05 PM", " -0700"}
-	// yearLast are those of C's asctime and Unix' date.
+	// yearLast are the layouts of C's asctime and Unix' date.
 	yearLast = []string{"Jan 2 15:04:05 2006", "Jan 2 15:04:05 -0700 2006"}
 )
 
-// zones are those of RFC 822, and others that mean the same wherever they are written.
+// zones are the zones of RFC 822, and others with the same meaning everywhere.
 var zones = map[string]string{
 	"GMT": "+0000", "UT": "+0000", "UTC": "+0000", "Z": "+0000", "WET": "+0000", "EST": "-0500", "EDT": "-0400",
 	"CST": "-0600", "CDT": "-0500", "MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700", "AKST": "-0900", "AKDT": "-0800",
@@ -127,8 +126,8 @@ func parseAny(s string, layouts []string) (time.Time, bool) {
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// tidied is a date in upper case without what says nothing: the day of the week, in whatever language,
-// names in brackets, commas, the rest of a month's name. A zone becomes its offset.
+// tidied returns a date in upper case without parts that carry no information: the day of the week in any
+// language, names in brackets, commas, the rest of a month's name. A zone becomes its offset.
 func tidied(s string) string {
 	s, _, _ = strings.Cut(s, "(")
 	if day, rest, ok := strings.Cut(s, ","); ok && !strings.ContainsAny(day, "0123456789") {

@@ -130,7 +130,7 @@ func looksLikeXML(head []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\x00"), []byte{'<'}) || firstRoot(head) >= 0
 }
 
-// firstRoot is where the first of rootTags is; negative if there is none.
+// firstRoot returns the position of the first of rootTags; negative if there is none.
 func firstRoot(head []byte) int {
 	head = bytes.ToLower(head)
 	first := -1
@@ -147,10 +147,9 @@ func endsName(rest []byte) bool {
 	return len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n/>:"), rest[0]) >= 0
 }
 
-// Recognize reports whether the beginning of an otherwise unknown file is that of a
-// sitemap or feed: a known element comes before any of a page, or the first line is an absolute URL.
-// It takes what a Reader takes: compressed files, any encoding, text in front of the XML. 4 KiB of
-// the file are enough.
+// Recognize reports whether an unknown file begins like a sitemap or feed: one of their elements comes
+// before any of a page, or the first line is an absolute URL. It accepts what a Reader does: compressed
+// files, any encoding, text before the XML. The first 4 KiB suffice.
 func Recognize(head []byte, contentType string) bool {
 	text, err := decode(decompress(bytes.NewReader(head), 16*headSize), contentType)
 	if err != nil {

@@ -99,7 +99,7 @@ func (b *Body) spill() error {
 	return nil
 }
 
-// Size is the number of bytes written.
+// Size returns the number of bytes written.
 func (b *Body) Size() int64 {
 	if b == nil {
 		return 0
@@ -110,8 +110,8 @@ func (b *Body) Size() int64 {
 // InMemory reports whether Bytes costs nothing.
 func (b *Body) InMemory() bool { return b == nil || b.file == nil }
 
-// Until makes reads fail with the error of ctx once that has ended, so that nobody is kept by a long
-// document; nil lifts this. It must not be called during a read.
+// Until makes reads fail with ctx's error once ctx has ended, so that a long document holds no caller up;
+// nil lifts this. It must not be called during a read.
 func (b *Body) Until(ctx context.Context) {
 	if b != nil {
 		b.until = ctx

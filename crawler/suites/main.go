@@ -70,7 +70,7 @@ var kinds = []struct {
 	{"sitemaps", runSitemaps},
 }
 
-// find returns the suites in a folder, or those of the packages.
+// find returns the suites in a folder, or the packaged ones.
 func find(dir string) ([]string, error) {
 	pattern := filepath.Join(dir, "*.json")
 	if dir == "" {
@@ -108,7 +108,7 @@ func prefixes() string {
 	return strings.Join(all, ", ")
 }
 
-// moduleRoot is the next folder up that holds a go.mod.
+// moduleRoot returns the next folder up that holds a go.mod.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

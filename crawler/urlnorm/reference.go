@@ -20,7 +20,8 @@ func Reference(base, ref string) (string, error) {
 		return "", syntaxError{err}
 	}
 	s := w.Href(false)
-	// The last space of an opaque path is encoded, which the parser does not do yet. Other paths have none.
+	// The last space of an opaque path is encoded, which the parser does not do yet. Other paths cannot
+	// end in one.
 	if i := strings.IndexAny(s, "?#"); i > 0 && s[i-1] == ' ' {
 		s = s[:i-1] + "%20" + s[i:]
 	}

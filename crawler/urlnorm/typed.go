@@ -18,8 +18,8 @@ var (
 	noPort = regexp.MustCompile(`^[^/?#]*:([/?#]|$)`)        // as in ht!tp:/x, which is not meant as a host
 )
 
-// Typed is Normalize for a URL as people type it: http:// may be omitted before a host, which may
-// be followed by a port and a path.
+// Typed normalizes a URL as people type it: http:// may be omitted before a host, which may be followed
+// by a port and a path.
 func (n *Normalizer) Typed(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	first, _ := utf8.DecodeRuneInString(s)

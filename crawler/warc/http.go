@@ -48,7 +48,7 @@ type Exchange struct {
 	Metadata Header
 }
 
-// requestBlock is the request as it was sent, or would be.
+// requestBlock returns the request as it was sent, or would be.
 func (e *Exchange) requestBlock() []byte {
 	if e.Request != nil {
 		return e.Request

@@ -134,7 +134,7 @@ func torn(err error) error {
 	return err
 }
 
-// damaged is torn for compressed data; it also separates faults in the data from errors of reading.
+// damaged is torn for compressed data; it also separates damaged data from read errors.
 func damaged(err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) {

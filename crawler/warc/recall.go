@@ -68,7 +68,7 @@ type visit struct {
 	page    bool // its status is one of success, or it is a revisit
 }
 
-// modified is when a file was changed last, in seconds.
+// modified returns when a file was last changed, in seconds.
 func modified(path string) int {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// This file opens a folder of WARC files, and repairs what a crash left: a file without its final
-// name, possibly with a torn record at its end.
+// This file opens a folder of WARC files and repairs the traces of a crash: a file without its final
+// name, possibly with a torn last record.
 
 package warc
 

@@ -45,7 +45,7 @@ func (e *Exchange) others(s sum) []*Record {
 	return []*Record{main, meta}
 }
 
-// fieldsBlock is a block of the type application/warc-fields.
+// fieldsBlock returns a block of the type application/warc-fields.
 func fieldsBlock(all Header) []byte {
 	var b bytes.Buffer
 	for _, f := range all {

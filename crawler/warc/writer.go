@@ -332,7 +332,7 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// info is the block of a warcinfo record.
+// info returns the block of a warcinfo record.
 func (w *Writer) info() []byte {
 	var b bytes.Buffer
 	fields := Header{{"software", w.opts.Software}, {"format", "WARC File Format 1.1"},

@@ -101,7 +101,7 @@ func (c *control) line() (string, error) {
 	return s, err
 }
 
-// code is the code that a line begins with; 0: none.
+// code returns the reply code at the start of a line; 0: none.
 func code(line string) int {
 	if len(line) < 3 || line[0] < '1' || line[0] > '5' {
 		return 0

@@ -64,7 +64,7 @@ type session struct {
 	left    bool            // a transfer was broken off: the connections are closed without a word
 }
 
-// speak is the fetch.Module's part.
+// speak implements FTP for fetch.Module.
 func (f *Fetcher) speak(ctx context.Context, c *fetch.Contact) error {
 	s := &session{Contact: c}
 	if err := s.readPath(); err != nil {

@@ -79,7 +79,7 @@ var contentTypes = map[byte]string{
 	'6': "text/x-uuencode", '9': "application/octet-stream", 'g': "image/gif", 'h': "text/html", 'p': "image/png", 'P': "application/pdf", 'd': "application/pdf",
 }
 
-// speak is the fetch.Module's part.
+// speak implements Gopher for fetch.Module.
 func speak(ctx context.Context, c *fetch.Contact) error {
 	what, err := readItem(c.Path)
 	if err != nil {

@@ -88,7 +88,7 @@ func (p *page) add(line string) {
 	}
 }
 
-// target is where an item leads; empty if nowhere that can be crawled.
+// target returns the URL of an item; empty if it cannot be crawled.
 func target(kind string, fields []string) string {
 	if kind == "" || kind[0] <= ' ' || kind[0] > '~' || strings.Contains("i3278T+%/?#", kind) || len(fields) < 4 {
 		return ""

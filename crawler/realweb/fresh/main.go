@@ -105,7 +105,7 @@ func run(bin, dir string, long time.Duration, budget float64, seed uint64, lives
 	return nil
 }
 
-// wait is the time until the next edit.
+// wait returns the time until the next edit.
 func wait(r *rand.Rand, life time.Duration) time.Duration {
 	if life == 0 {
 		return math.MaxInt64 / 2

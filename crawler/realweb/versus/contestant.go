@@ -27,7 +27,7 @@ type cost struct {
 	memory    int64 // bytes
 }
 
-// contestants are the crawlers that speed compares.
+// contestants returns the crawlers that speed compares.
 func (c *comparison) contestants() []contestant {
 	return []contestant{
 		{"frontier crawl -dir", func(ctx context.Context, w *web) (cost, error) { return c.frontier(ctx, w, c.fresh("state")) }},
@@ -37,7 +37,7 @@ func (c *comparison) contestants() []contestant {
 	}
 }
 
-// fresh is an empty folder.
+// fresh makes an empty folder.
 func (c *comparison) fresh(name string) string {
 	dir := filepath.Join(c.work, name)
 	_ = os.RemoveAll(dir)
@@ -51,7 +51,7 @@ func (c *comparison) seeds() (urls []string) {
 	return urls
 }
 
-// impolite are the flags that switch politeness off; robots.txt is obeyed by all.
+// impolite returns the flags that switch politeness off; all crawlers obey robots.txt.
 func (c *comparison) impolite() []string {
 	each := (c.workers + len(c.sites) - 1) / len(c.sites)
 	return []string{"-delay", "0s", "-host-concurrency", strconv.Itoa(each), "-no-groups"}
@@ -131,7 +131,7 @@ func measure(cmd *exec.Cmd) (cost, error) {
 	return spent(cmd, began), err
 }
 
-// spent is the cost of a process that has ended.
+// spent returns the cost of a process that has ended.
 func spent(cmd *exec.Cmd, began time.Time) cost {
 	s := cmd.ProcessState
 	return cost{time.Since(began), s.UserTime() + s.SystemTime(), peak(s)}

@@ -117,7 +117,7 @@ func (w *fairWeb) listen(addr string) (net.Listener, error) {
 	return l, err
 }
 
-// serve has a handler answer for hosts at an address.
+// serve serves h for hosts at an address.
 func (w *fairWeb) serve(addr string, h http.HandlerFunc, names ...string) error {
 	l, err := w.listen(addr)
 	if err != nil {

@@ -14,7 +14,7 @@
 //	fair    honest hosts beside silent, dead and slow ones, and beside many names at
 //	        their address: their pace against that alone
 //
-// The web is that of realweb (see ../run): documentation trees of Debian packages; hostile and fair need none.
+// The web is realweb's (see ../run): documentation trees of Debian packages; hostile and fair need none.
 // With -root they need not be installed:
 //
 //	apt-get download PACKAGE... && for p in *.deb; do dpkg -x $p ROOT; done

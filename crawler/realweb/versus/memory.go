@@ -55,7 +55,7 @@ var (
 	progress  = regexp.MustCompile(` pages=(\d+) .* waiting=(\d+)`)
 )
 
-// watch takes ten samples a second until told ends, and returns the last progress.
+// watch takes ten samples a second until told ends, and returns the last line of progress.
 func watch(pid int, told io.Reader) (all []sample, last string) {
 	var mu sync.Mutex
 	var now sample // guarded by mu

@@ -20,7 +20,7 @@ type difference struct {
 	cause string // empty if none is known
 }
 
-// String is a line of the file of differences.
+// String formats a line of the file of differences.
 func (d *difference) String() string {
 	sign := "-"
 	if d.alone {

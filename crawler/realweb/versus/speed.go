@@ -48,7 +48,7 @@ func (c *comparison) speed(ctx context.Context) error {
 	return nil
 }
 
-// spread is the median with the extremes.
+// spread formats the median and the extremes.
 func spread(format string, x []float64) string {
 	s := slices.Sorted(slices.Values(x))
 	return fmt.Sprintf(format+" ("+format+" to "+format+")", s[len(s)/2], s[0], s[len(s)-1])

@@ -17,7 +17,7 @@ func peak(s *os.ProcessState) int64 {
 	return 0
 }
 
-// noQueue has a listener queue one connection at most.
+// noQueue limits a listener's queue to one connection.
 func noQueue(l *net.TCPListener) error {
 	raw, err := l.SyscallConn()
 	if err != nil {
