@@ -101,7 +101,7 @@ func first(list []netip.Addr, a netip.Addr) {
 	}
 }
 
-// join has a contact's lease join the group of the address to contact first. frontier.ErrGroupBusy
+// join makes a contact's lease join the group of the address to contact first. frontier.ErrGroupBusy
 // means that the group may not be contacted now.
 func (c *contact) join(req *http.Request) error {
 	t := c.t
@@ -131,7 +131,7 @@ func (c *contact) join(req *http.Request) error {
 	return c.joinAddress(list[0])
 }
 
-// joinAddress has the lease join the group of an address before the address is contacted.
+// joinAddress makes the lease join the group of an address before the address is contacted.
 func (c *contact) joinAddress(a netip.Addr) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,8 +200,8 @@ func contactOn(ctx context.Context) *contact {
 	return c
 }
 
-// dial connects to the addresses of the contact that it is for, in their order. Each but the first
-// must be free to be contacted, too.
+// dial connects to the addresses of its contact, in their order. The group of each later address must
+// allow a contact, too.
 func (t *Transport) dial(ctx context.Context, network, to string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: dialTimeout}
 	c := contactOn(ctx)

@@ -25,7 +25,7 @@ type contact struct {
 	f        Frontier
 	lease    frontier.Lease
 	own      bool      // the lease is the transport's, which ends it; otherwise it is a Visit's
-	question *question // it is for robots.txt, and ends with Close instead of the end of the body; nil: it is not
+	question *question // for robots.txt; the contact then ends with Close, not at the end of the body; nil: for another request
 	delay    time.Duration
 	name     string       // of the machine; empty: its addresses are not known here
 	addrs    []netip.Addr // of it, best first
@@ -41,7 +41,7 @@ type contact struct {
 	waited time.Duration // since RoundTrip was called, until began
 	bytes  int64
 	resp   *http.Response
-	ended  time.Time // zero: it goes on
+	ended  time.Time // zero: the contact goes on
 	out    frontier.Outcome
 	err    error // of Done
 }
@@ -50,8 +50,8 @@ func (t *Transport) newContact(req *http.Request) *contact {
 	return &contact{t: t, f: t.f, question: questionOf(req.Context())}
 }
 
-// left is how long the lease is out yet. The frontier's clock may be a virtual one; a lease that by the
-// system's clock is of another day counts from now on.
+// left returns how long the lease lasts yet. The frontier's clock may be virtual: a deadline on another
+// day than the system's clock counts from now.
 func (c *contact) left() time.Duration {
 	d := c.lease.Deadline.Sub(c.lease.LeasedAt)
 	if left := time.Until(c.lease.Deadline); left > -24*time.Hour && left < d {
@@ -60,7 +60,7 @@ func (c *contact) left() time.Duration {
 	return d
 }
 
-// lasts is how long the contact may last.
+// lasts returns how long the contact may last.
 func (c *contact) lasts() time.Duration {
 	d := c.left()
 	if c.t.Timeout > 0 {
@@ -69,8 +69,8 @@ func (c *contact) lasts() time.Duration {
 	return d
 }
 
-// outcomeNow is what became of the contact, which ends it if it goes on. err is the caller's: of
-// reading the body.
+// outcomeNow returns the contact's outcome, and ends the contact if it is still open. err is the caller's
+// error from reading the body.
 func (c *contact) outcomeNow(err error) frontier.Outcome {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = nil
@@ -87,8 +87,8 @@ func (c *contact) outcomeNow(err error) frontier.Outcome {
 	return o
 }
 
-// end records the end of the contact, and ends its lease if it is the transport's. err is why there
-// is no answer, or no more of it. Only the first call counts.
+// end records the end of the contact, and ends its lease if that is the transport's. err is why the
+// response is missing or incomplete. Only the first call counts.
 func (c *contact) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *Transport) judge(resp *http.Response, err error) frontier.Outcome {
 	return t.Judge(resp, err)
 }
 
-// judgeLocked is the outcome of a contact that ended with err.
+// judgeLocked returns the outcome of a contact that ended with err.
 func (c *contact) judgeLocked(err error) frontier.Outcome {
 	o := c.t.judge(c.resp, err)
 	o.Ended, o.Duration, o.Bytes = c.ended, max(c.ended.Sub(c.began), 1), c.bytes
@@ -229,7 +229,7 @@ var errNoAnswer = fmt.Errorf("polite: the server closed the connection without a
 
 var errPanicked = errors.New("polite: the base transport panicked")
 
-// blame is the error to judge by. A request that its caller ended says nothing about the host,
+// blame returns the error to judge by. A request that its caller ended says nothing about the host,
 // unless the host had most of the time.
 func (c *contact) blame(caller context.Context, err error) error {
 	if err != nil && caller.Err() != nil && time.Since(c.began) < c.waited {

@@ -214,14 +214,14 @@ func (r *Robots) siblingLocked(s *site) bool {
 	return r.sites[other] != nil && r.sites[other].rules != nil
 }
 
-// sibling is siblingLocked for a site by its name.
+// sibling is siblingLocked for a site's name.
 func (r *Robots) sibling(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.siblingLocked(r.sites[name])
 }
 
-// finish ends a claim: change says what was learned.
+// finish ends a claim; change records what was learned.
 func (r *Robots) finish(name string, change func(*site)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,8 +36,8 @@ func questionOf(ctx context.Context) *question {
 	return q
 }
 
-// read requests the robots.txt of a claimed site, and ends the claim. Its errors are those that
-// are no failure of the site: the context's, or *BusyError.
+// read requests the robots.txt of a claimed site, and ends the claim. Failures of the site are not
+// errors; it returns only the context's error or *BusyError.
 func (r *Robots) read(ctx context.Context, rt http.RoundTripper, name string) error {
 	q := questionOf(ctx)
 	if q == nil {
@@ -89,7 +89,7 @@ type answer struct {
 	err        error
 }
 
-// end ends the contact, and tells its host's Crawl-delay; 0: unknown.
+// end ends the contact, and passes on the host's Crawl-delay; 0: unknown.
 func (a *answer) end(delay time.Duration) {
 	if a.resp == nil {
 		return
@@ -102,7 +102,7 @@ func (a *answer) end(delay time.Duration) {
 	a.resp.Body.Close()
 }
 
-// delayOf is the Crawl-delay in the terms of a frontier.Outcome.
+// delayOf returns the Crawl-delay for a frontier.Outcome.
 func (r *Robots) delayOf(rules *robots.Rules) time.Duration {
 	if d, ok := rules.CrawlDelay(); ok && d > 0 {
 		return min(d, positive(r.MaxCrawlDelay, robots.MaxCrawlDelay))

@@ -52,11 +52,10 @@ type Transport struct {
 	// called when the body has ended, and gets the answer without it. The Transport itself fills in
 	// times and Bytes.
 	Judge func(*http.Response, error) frontier.Outcome
-	// Lookup returns the addresses of a host name, best first. Hosts that share an address take
-	// turns: they are in one group of the Frontier, named after the address or, for IPv6, its
-	// first 64 bits. Nil means the system's resolver, or, if Base is set, no lookup and no groups.
-	// With a Base of your own the Transport cannot tell it which address to connect to: the group
-	// is that of the first one.
+	// Lookup returns the addresses of a host name, best first. Hosts that share an address take turns:
+	// they are in one group of the Frontier, named after the address or, for IPv6, its first 64 bits. Nil
+	// means the system's resolver, or, if Base is set, no lookup and no groups. The Transport cannot
+	// choose the address for a Base of your own: it uses the first one's group.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Exempt lists networks whose hosts make no group, such as those of content delivery networks.
 	Exempt []netip.Prefix
@@ -92,10 +91,10 @@ func (t *Transport) start() error {
 	return t.err
 }
 
-// RoundTrip implements http.RoundTripper. It waits until the host of the request may be contacted,
-// and its group; the contact ends when the body of the answer has been read to its end, or is
-// closed. Errors of the wait are those of the request's context, frontier.ErrClosed, *BusyError,
-// and, with Robots, *DeniedError and *UnreachableError.
+// RoundTrip implements http.RoundTripper. It waits until the host of the request, and its group, may be
+// contacted. The contact ends when the response's body has been read to its end, or is closed. Errors of
+// the wait are the request context's, frontier.ErrClosed, *BusyError, and, with Robots, *DeniedError and
+// *UnreachableError.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	called := time.Now()
 	c, err := t.turn(req)
@@ -232,7 +231,7 @@ func (c *contact) wait(ctx context.Context, host string, until time.Time) (err e
 	return err
 }
 
-// waitBriefly is wait, but only if the lease can be had in time.
+// waitBriefly is wait, but gives up at once if the lease cannot come in time.
 func (c *contact) waitBriefly(ctx context.Context, host string, until time.Time) (err error) {
 	busy := &BusyError{Host: host, Until: c.freeAt(ctx, host)}
 	if busy.Until.After(until) {
@@ -248,7 +247,7 @@ func (c *contact) waitBriefly(ctx context.Context, host string, until time.Time)
 	return err
 }
 
-// freeAt is when a host may be contacted, as far as its clocks say.
+// freeAt returns when a host's clocks next allow a contact.
 func (c *contact) freeAt(ctx context.Context, host string) (at time.Time) {
 	info, err := c.f.Host(ctx, host)
 	if err != nil {
@@ -262,7 +261,7 @@ func (c *contact) freeAt(ctx context.Context, host string) (at time.Time) {
 	return at
 }
 
-// postpone tells the frontier the Crawl-delay of a host without contacting it.
+// postpone records a host's Crawl-delay in the frontier without contacting the host.
 func (t *Transport) postpone(ctx context.Context, host string, v verdict) error {
 	c := &contact{t: t, f: t.f}
 	if err := c.wait(ctx, host, time.Now().Add(t.MaxWait)); err != nil {

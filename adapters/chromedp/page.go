@@ -220,7 +220,7 @@ func (p *page) hear(event any) {
 	switch e := event.(type) {
 	case *cdpfetch.EventRequestPaused:
 		if p.closed {
-			return // the tab is about to be closed
+			return // the tab will be closed
 		}
 		p.busy++
 		p.answers.Go(func() { p.answer(e) })
@@ -260,7 +260,7 @@ func (p *page) goesLocked(target string) {
 	}
 }
 
-// entries are header fields as the browser wants them.
+// entries converts header fields for the browser.
 func entries(h http.Header) (out []*cdpfetch.HeaderEntry) {
 	for name, values := range passed(h) {
 		for _, v := range values {

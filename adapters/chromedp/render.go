@@ -62,10 +62,9 @@ func (r *Renderer) Close() error {
 	return err
 }
 
-// Fetch fetches a page as fetch.Fetcher does. The Body of an HTML page with status 2xx is the page
-// after its scripts have run, in UTF-8, and Bytes is all that was received for it. Other answers are
-// as they were sent. If a page cannot be rendered, the Result is that of the fetch, and the error is
-// a *fetch.Error.
+// Fetch fetches a page as fetch.Fetcher does. The Body of an HTML page with status 2xx is the page after
+// its scripts have run, in UTF-8, and Bytes counts everything received for it. Other responses are
+// unchanged. If a page cannot be rendered, Fetch returns the unrendered Result and a *fetch.Error.
 func (r *Renderer) Fetch(ctx context.Context, q fetch.Request) (*fetch.Result, error) {
 	res, err := r.Fetcher.Fetch(ctx, q)
 	r.rules.note(q.URL, res, err)
@@ -131,14 +130,14 @@ func (r *Renderer) render(ctx context.Context, q fetch.Request, res *fetch.Resul
 	return err
 }
 
-// notPassed are the header fields of an answer that do not reach the browser: they are about the
-// message, or would make it store the page instead of showing it.
+// notPassed are header fields of a response that the browser must not see: they describe the message, or
+// would make it store the page instead of showing it.
 var notPassed = map[string]bool{
 	"Content-Length": true, "Content-Encoding": true, "Transfer-Encoding": true, "Content-Disposition": true,
 	"Connection": true, "Keep-Alive": true, "Alt-Svc": true, "Trailer": true,
 }
 
-// passed are the header fields of an answer that reach the browser.
+// passed returns the header fields of a response that the browser sees.
 func passed(h http.Header) http.Header {
 	out := http.Header{}
 	for name, values := range h {

@@ -102,8 +102,8 @@ func (p *page) resource(e *cdpfetch.EventRequestPaused) (status int, h http.Head
 	return status, h, body, err
 }
 
-// asked are the header fields of a browser's request that are sent: not those that say which
-// browser it is, nor where the request came from.
+// asked returns the header fields of a browser's request that are sent: without those that identify the
+// browser or the referring page.
 func asked(all network.Headers) http.Header {
 	h := http.Header{}
 	for name, value := range all {

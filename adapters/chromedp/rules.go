@@ -21,8 +21,8 @@ const (
 	rulesMost     = 4096 // sites remembered at most; any is forgotten, which costs a request
 )
 
-// rules are those of sites. A crawler's requests for robots.txt pass through the Renderer, so a site
-// is seldom asked once more.
+// rules caches the rules of sites. A crawler's requests for robots.txt pass through the Renderer, so it
+// seldom requests one itself.
 type rules struct {
 	agent string
 
@@ -42,7 +42,8 @@ func newRules(agent string) *rules {
 	return &rules{agent: agent, sites: map[string]siteRules{}}
 }
 
-// note keeps the rules in an answer to a request for a robots.txt. It returns false if it has none.
+// note stores the rules in a response to a request for robots.txt. It returns false if the response
+// contains no rules.
 func (r *rules) note(rawURL string, res *fetch.Result, err error) bool {
 	site, ok := strings.CutSuffix(rawURL, "/robots.txt")
 	if !ok || strings.Count(site, "/") != 2 || err != nil || redirects(res.Status) || reply.AsksForLess(res.Status, res.RetryAfter) {

@@ -17,10 +17,9 @@ import (
 // closing is the part of a lease, and the most, that is left for ending it.
 const closing = 10 // a tenth, and at most as many seconds
 
-// Visit fetches and renders the page of a lease. It returns the page as it was read, nil if there is
-// none, and the Outcome for Done, which is to be reported with an error, too. Its Add has the page's
-// links, one deeper than the page, or the target of a redirect. The error is why the page could not
-// be fetched or rendered.
+// Visit fetches and renders the page of a lease. It returns the page as it was read, or nil, and the
+// Outcome to pass to Done, also after an error. Outcome.Add has the page's links, one deeper than the
+// page, or the target of a redirect. The error is why the page could not be fetched or rendered.
 //
 // Visit does not ask robots.txt about the URL of the lease, and joins no group for the host's
 // address: polite.Transport.Admit does the first, package crawler both.

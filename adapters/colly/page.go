@@ -56,8 +56,8 @@ func (q *Queue) fetch(p *page, r *colly.Request) error {
 	return r.Do()
 }
 
-// end returns the outcome of a page whose request ended with err, and what keeps the queue from going
-// on. The page is none of q.pages any more.
+// end returns the outcome of a page whose request ended with err, and an error that stops the queue. The
+// page has left q.pages.
 func (q *Queue) end(c *colly.Collector, p *page, r *colly.Request, err error) (frontier.Outcome, error) {
 	if p.visit == nil {
 		return q.unsent(c, p, r, err)

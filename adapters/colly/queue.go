@@ -50,7 +50,7 @@ type Queue struct {
 
 	mu         sync.Mutex
 	collectors map[string]*colly.Collector // guarded by mu; by the names of Attach
-	pages      map[*colly.Context]*page    // guarded by mu; those that are being fetched
+	pages      map[*colly.Context]*page    // guarded by mu; those being fetched
 	running    bool                        // guarded by mu; Run is
 	stop       context.CancelFunc          // guarded by mu; ends Run; nil: it has not begun to work
 }

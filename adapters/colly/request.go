@@ -56,8 +56,8 @@ type meta struct {
 
 var urls = whatwg.NewParser(whatwg.WithPercentEncodeSinglePercentSign())
 
-// normalized is a URL as colly writes it, without its fragment: two URLs that differ in nothing else
-// are one page.
+// normalized returns a URL as colly writes it, without its fragment: URLs that differ only there are one
+// page.
 func normalized(raw string) (string, error) {
 	u, err := urls.Parse(raw)
 	if err != nil {

@@ -142,7 +142,7 @@ func (q *Queue) serve(ctx context.Context, l frontier.Lease) (frontier.Outcome, 
 	return q.end(c, p, r, err)
 }
 
-// deny is the outcome of a request that will not be made.
+// deny returns the outcome of a request that will not be made.
 func (q *Queue) deny(r *colly.Request, why error) frontier.Outcome {
 	q.refused(r, why)
 	return frontier.Outcome{Result: frontier.Denied, Uncontacted: true}

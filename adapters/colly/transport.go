@@ -66,7 +66,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	p.resp, p.err = w.polite.RoundTrip(req.WithContext(ctx))
 	if p.err == nil {
-		p.resp.Request = req // colly compares its URL, net/http goes on from it
+		p.resp.Request = req // colly compares its URL, and net/http continues from it
 	}
 	return p.resp, p.err
 }

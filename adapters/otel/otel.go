@@ -11,8 +11,8 @@
 // The API has no instrument for a histogram that is read instead of recorded:
 // frontier.url.wait.duration comes from Producer, which a reader of the SDK takes.
 //
-// docs/metrics.md lists all figures; the names and values are those of package metrics, so
-// module adapters/prometheus has the same.
+// docs/metrics.md lists all figures. Package metrics defines their names and values, so module
+// adapters/prometheus has the same.
 package frontierotel
 
 import (

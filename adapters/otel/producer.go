@@ -32,7 +32,7 @@ func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: "github.com/seed-7440039f/frontier/adapters/otel"}, Metrics: s.metrics()}}, nil
 }
 
-// histograms collects those that a Source reads.
+// histograms collects the histograms that a Source reads.
 type histograms struct {
 	began, now time.Time
 	order      []*metrics.Metric

@@ -6,8 +6,8 @@
 //
 // Hooks add what only callbacks know: events, failures, and the durations of fetches and
 // the lateness of contacts, as histograms both native and with buckets. Package
-// crawler/figures has the Source of a crawler. docs/metrics.md lists all figures; the names
-// and values are those of package metrics, so module adapters/otel has the same.
+// crawler/figures has the Source of a crawler. docs/metrics.md lists all figures; package metrics defines
+// their names and values, so module adapters/otel has the same.
 package frontierprometheus
 
 import (

@@ -17,8 +17,8 @@ type Hooks struct {
 	prometheus.Collector
 }
 
-// NewHooks returns Hooks without counts. They are to be set as the callbacks of a frontier
-// and its fetcher, and registered.
+// NewHooks returns Hooks without counts. Set them as callbacks of a frontier and its fetcher, and
+// register them.
 func NewHooks() *Hooks {
 	r := recorder{}
 	for _, m := range metrics.Recorded() {

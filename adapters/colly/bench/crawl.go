@@ -57,7 +57,7 @@ func sampling(done <-chan error) error {
 	}
 }
 
-// rss is the most memory that the process has had, where the system tells.
+// rss returns the process's peak memory, on systems that report it.
 func rss() int64 {
 	b, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(b), "VmHWM:")
@@ -81,7 +81,7 @@ func crawlBy(s settings) error {
 	return fmt.Errorf("no way %q", s.Way)
 }
 
-// plain is colly as its documentation shows it.
+// plain crawls with colly as its documentation shows.
 func plain(s settings, rules []*colly.LimitRule) error {
 	c := colly.NewCollector(colly.Async(true))
 	c.WithTransport(web.Transport(s.Addrs))
@@ -98,7 +98,7 @@ func plain(s settings, rules []*colly.LimitRule) error {
 	return nil
 }
 
-// queued is the same through the queue.
+// queued crawls with colly through the queue.
 func queued(s settings) (err error) {
 	store, err := spill.Open(s.Dir, spill.Options{})
 	if err != nil {

@@ -1,6 +1,6 @@
 // Bench crawls a loopback web of many sites with colly: through the queue of this module, and plainly
-// with the two kinds of limits that colly has. The web runs in this process and counts by its own
-// clock what came too early; each crawler is a process of its own, whose memory is its own.
+// with colly's two kinds of limits. The web runs in this process and counts early requests by its own
+// clock. Each crawler runs in a process of its own, so its memory can be measured.
 //
 //	go run ./adapters/colly/bench
 //	go run ./adapters/colly/bench -hosts 2000 -limit 30s
@@ -27,7 +27,7 @@ import (
 	"github.com/seed-7440039f/frontier/adapters/colly/internal/web"
 )
 
-// settings are those of a crawler process.
+// settings configure a crawler process.
 type settings struct {
 	Way     string // one of ways
 	Addrs   []string
@@ -52,7 +52,7 @@ type sample struct {
 	Err        string
 }
 
-// crawler tells a process of this program to crawl.
+// crawler is the environment variable that makes a process of this program crawl.
 const crawler = "FRONTIERCOLLY_BENCH"
 
 func main() {
@@ -140,8 +140,8 @@ var (
 	errLimit  = errors.New("stopped at its limit")
 )
 
-// run crawls in a process until it ends, the limit (0: none) passes, or kill reports true, which is asked each second. Each half
-// minute it says how far the crawl is.
+// run crawls in a process until it ends, the limit (0: none) passes, or kill returns true; it calls kill
+// each second. Every half minute it prints the progress.
 func run(w *web.Web, s settings, limit time.Duration, kill func() bool) (most sample, err error) {
 	self, err := os.Executable()
 	if err != nil {
