@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	maxEntries    = 1000 // of one request
+	maxEntries    = 1000 // per request
 	maxEntryBytes = 4 << 20
 )
 
-// Add adds URLs and returns how many were new or forced, as frontier.Frontier.Add does. Bad entries
-// are reported as joined *frontier.EntryError values, and the others are added.
+// Add adds URLs and returns how many were new or forced, as frontier.Frontier.Add does. It reports bad
+// entries as joined *frontier.EntryError values, and adds the others.
 func (c *Client) Add(ctx context.Context, entries ...frontier.Entry) (int, error) {
 	n := 0
 	var errs []error
@@ -34,8 +34,8 @@ func (c *Client) Add(ctx context.Context, entries ...frontier.Entry) (int, error
 	return n, errors.Join(append(errs, err)...)
 }
 
-// verdicts adds entries to a crawl and calls each with what became of them, in order. It returns how many
-// were answered for: with an error, those before it.
+// verdicts adds entries to a crawl and calls each with each verdict, in order. It returns how many
+// verdicts it got: with an error, those before it.
 func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, crawl string, each func(int, *verdict)) (answered int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, crawl s
 			line, err := c.entryLine(&entries[end], crawl)
 			if err != nil {
 				if end > answered {
-					break // what is before it comes first
+					break // the entries before it come first
 				}
 				each(end, &verdict{Status: "bad", Error: err.Error()})
 				answered++
@@ -94,7 +94,7 @@ func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, crawl s
 // isFault reports whether the entry was not admitted.
 func (v *verdict) isFault() bool { return v.Status == "bad" || v.Status == "refused" }
 
-// fault is the verdict as the library's error.
+// fault converts a verdict to the library's error.
 func (v *verdict) fault(i int, url string) *frontier.EntryError {
 	err := errors.New(v.Error)
 	switch {

@@ -17,57 +17,57 @@ import (
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
-// Options are the settings of a Client. The zero value is that of a server on this machine.
+// Options configure a Client. The zero value is for a server on this machine.
 type Options struct {
-	// Crawl is the name of the crawl whose URLs the Client adds and takes. Empty means that it adds to
-	// the crawl DEFAULT, and takes URLs of any crawl: for a server that has one crawl.
+	// Crawl is the name of the crawl to which the Client adds URLs, and from which it takes them. Empty
+	// means that it adds to the crawl DEFAULT, and takes URLs of any crawl: for a server with one crawl.
 	Crawl string
-	// Token is the secret that the server knows this client by; empty if it asks for none. It is
-	// sent with each request: use https for any server that is not on this machine.
+	// Token authenticates this client to the server; empty if the server requires none. It is sent with
+	// each request: use https for any server that is not on this machine.
 	Token string
-	// TLS configures https: the authorities to trust, a certificate of the client's. Nil means the
-	// system's.
+	// TLS configures https: the authorities to trust, and a client certificate. Nil means the system's
+	// defaults.
 	TLS *tls.Config
-	// Dial connects to the server. Nil means by TCP, or to the Unix socket of the address.
+	// Dial connects to the server. Nil means TCP, or the address's Unix socket.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// LeaseTime is how long leases last. Zero means as long as the server gives them.
+	// LeaseTime is how long leases last. Zero means the server's default.
 	LeaseTime time.Duration
 	// Wait is how long one request of Next may wait at the server, 1 s to 60 s. Zero means 20 s.
 	Wait time.Duration
 	// Timeout bounds each request and, for calls without a context, all their repetitions. Zero
 	// means 30 s.
 	Timeout time.Duration
-	// Retry is the server's frontier.Options.Retry, as TriesAgain needs it. Nil means that every
-	// failed URL comes again.
+	// Retry is the server's frontier.Options.Retry, for TriesAgain. Nil means that every failed URL comes
+	// again.
 	Retry frontier.RetryPolicy
-	// Logger gets a line when the server is away, and when it is back. Nil means none.
+	// Logger logs when the server is unreachable, and when it is back. Nil: none.
 	Logger *slog.Logger
 }
 
 // Client is a served frontier. It is safe for concurrent use.
 type Client struct {
 	o        Options  // read-only after New
-	base     string   // of all addresses, without a final slash
-	crawls   []string // to take from; nil: all
+	base     string   // of all URLs, without a final slash
+	crawls   []string // to take URLs from; nil: all
 	http     *http.Client
 	ctx      context.Context // ends with Close
 	end      context.CancelFunc
-	requests sync.WaitGroup // that the Client sends for several callers
+	requests sync.WaitGroup // requests shared by several callers
 
 	mu      sync.Mutex
 	closed  bool           // guarded by mu
-	waiters []*waiter      // guarded by mu; calls of Next, the longest first
-	asked   int            // guarded by mu; leases that polls under way ask for
-	polls   int            // guarded by mu; requests under way
-	ends    []*ending      // guarded by mu; calls of Done that no request has taken
-	senders int            // guarded by mu; requests under way
+	waiters []*waiter      // guarded by mu; calls of Next, the longest-waiting first
+	asked   int            // guarded by mu; leases that running polls ask for
+	polls   int            // guarded by mu; number of running polls
+	ends    []*ending      // guarded by mu; calls of Done not yet in a request
+	senders int            // guarded by mu; number of running requests
 	away    bool           // guarded by mu; the last request did not reach the server
-	tries   int            // guarded by mu; polls in a row that failed
-	last    frontier.Stats // guarded by mu; as read last
+	tries   int            // guarded by mu; consecutive failed polls
+	last    frontier.Stats // guarded by mu; the latest
 }
 
-// New returns a Client of the server at an address: http://HOST:PORT, https://HOST:PORT, or
-// unix:PATH for a Unix socket. It does not contact the server. The caller closes the Client.
+// New returns a Client of the server at an address: http://HOST:PORT, https://HOST:PORT, or unix:PATH for
+// a Unix socket. It does not contact the server. Close the Client after use.
 func New(address string, o Options) (*Client, error) {
 	c := &Client{o: o}
 	errs := unit.CheckAll("", o)
@@ -118,8 +118,8 @@ func New(address string, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the calls that wait, with frontier.ErrClosed, and closes the connections. Leases that
-// are out stay out.
+// Close ends waiting calls with frontier.ErrClosed, and closes the connections. Outstanding leases stay
+// outstanding.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -147,11 +147,11 @@ func (c *Client) isClosed() bool {
 	return c.closed
 }
 
-// HostKey returns the key of the host that a URL belongs to: frontier.HostName.
+// HostKey returns frontier.HostName(url).
 func (c *Client) HostKey(url string) (string, error) { return frontier.HostName(url) }
 
-// TriesAgain reports whether Options.Retry lets the URL of a lease come again if the lease ends
-// with o as Failed.
+// TriesAgain reports whether Options.Retry lets a lease's URL come again if the lease ends with o as
+// Failed.
 func (c *Client) TriesAgain(l frontier.Lease, o frontier.Outcome) bool {
 	if c.o.Retry == nil {
 		return true

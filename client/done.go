@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxSenders  = 2 // requests under way
+	maxSenders  = 2 // concurrent requests
 	maxEnds     = 1000
 	maxEndBytes = 4 << 20
 )
@@ -28,7 +28,7 @@ type ending struct {
 	lease frontier.Lease
 	add   []frontier.Entry
 	line  []byte
-	got   chan ended // room for one
+	got   chan ended // buffer of one
 }
 
 type ended struct {
@@ -37,8 +37,8 @@ type ended struct {
 }
 
 // Done ends a lease, as frontier.Frontier.Done does, and reports the same mistakes of the program: an
-// EntryError for each link that is relative. The lease has ended all the same. While the server is
-// away it is repeated until the lease's deadline.
+// EntryError for each relative link. The lease has ended all the same. While the server is unreachable,
+// Done repeats the request until the lease's deadline.
 func (c *Client) Done(l frontier.Lease, o frontier.Outcome) error {
 	refused, err := c.DoneContext(context.Background(), l, o)
 	errs := []error{err}
@@ -50,9 +50,9 @@ func (c *Client) Done(l frontier.Lease, o frontier.Outcome) error {
 	return errors.Join(errs...)
 }
 
-// DoneContext is Done with a context, and returns the outlinks that were refused. If ctx ends first,
-// the error wraps frontier.ErrUnsettled, unless outlinks were still being added before the end: then
-// the lease is out.
+// DoneContext is Done with a context, and returns the refused outlinks. If ctx ends first, the error
+// wraps frontier.ErrUnsettled, unless outlinks were still being added before the end: then the lease is
+// outstanding.
 func (c *Client) DoneContext(ctx context.Context, l frontier.Lease, o frontier.Outcome) ([]*frontier.EntryError, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -89,14 +89,14 @@ func (c *Client) DoneContext(ctx context.Context, l frontier.Lease, o frontier.O
 	}
 }
 
-// addFirst adds the outlinks of a lease that cannot go with its end: they are too many, or one of
-// them has no form on the wire. They are stored before the lease ends. It returns those that were
-// refused; an error means that the lease is out.
+// addFirst adds the outlinks of a lease that cannot be sent with its end: they are too many, or one of
+// them cannot be written as JSON. They are stored before the lease ends. It returns the refused ones; an
+// error means that the lease is outstanding.
 func (c *Client) addFirst(ctx context.Context, l frontier.Lease, add []frontier.Entry) (refused []*frontier.EntryError, err error) {
 	until, cancel := context.WithDeadline(ctx, l.Deadline)
 	defer cancel()
 	crawl := c.o.Crawl
-	if crawl == "" { // they belong to their page's, as they do with its end
+	if crawl == "" { // they belong to their page's crawl, as with an end
 		var w lease
 		q, _ := jsonRequest(http.MethodGet, "/v1/leases/"+l.ID(), nil)
 		if err := c.do(until, q, into(&w)); err != nil {
@@ -119,7 +119,7 @@ func (c *Client) addFirst(ctx context.Context, l frontier.Lease, add []frontier.
 		}
 	})
 	switch {
-	case errors.Is(err, frontier.ErrFull): // the rest is lost, as with any end
+	case errors.Is(err, frontier.ErrFull): // the rest is lost, as with an end
 		for i := answered; i < len(add); i++ {
 			refused = append(refused, fault(i, add[i].URL, err))
 		}
@@ -130,22 +130,22 @@ func (c *Client) addFirst(ctx context.Context, l frontier.Lease, add []frontier.
 	return refused, err
 }
 
-// late is the error of an end that did not reach the server by its lease's deadline.
+// late returns the error of an end that did not reach the server by its lease's deadline.
 func late(err error) error {
 	return fmt.Errorf("%w: its deadline has passed; %w", frontier.ErrNotLeased, err)
 }
 
-// returnLocked gives a lease back if no caller waits for it any more.
+// returnLocked gives a lease back if no caller waits for it.
 func (c *Client) returnLocked(l frontier.Lease) {
 	line, err := c.doneLine(l, &frontier.Outcome{Result: frontier.Requeue, Uncontacted: true})
-	if err != nil || c.closed { // it ends by its deadline
+	if err != nil || c.closed { // it ends at its deadline
 		return
 	}
 	c.ends = append(c.ends, &ending{l, nil, line, make(chan ended, 1)})
 	c.sendLocked()
 }
 
-// sendLocked sends the ends that wait, unless enough requests are under way: then they follow.
+// sendLocked sends waiting ends, unless enough requests are under way: those continue with them.
 func (c *Client) sendLocked() {
 	if len(c.ends) == 0 || c.senders == maxSenders || c.closed {
 		return
@@ -167,7 +167,7 @@ func (c *Client) sendLocked() {
 	})
 }
 
-// send sends a batch until each lease has been answered for, or has ended.
+// send sends a batch until the server has answered each end, or its lease has expired.
 func (c *Client) send(batch []*ending) {
 	for tries := 0; ; tries++ {
 		var err error
@@ -201,7 +201,7 @@ func (c *Client) send(batch []*ending) {
 	}
 }
 
-// post sends a batch once, and returns those of its calls that were not answered, and why.
+// post sends a batch once. It returns the unanswered calls, and why they are.
 func (c *Client) post(batch []*ending) (left []*ending, err error) {
 	var body bytes.Buffer
 	for _, e := range batch {
@@ -217,7 +217,7 @@ func (c *Client) post(batch []*ending) (left []*ending, err error) {
 				return err
 			}
 			if a.Type != "" || a.Status >= 400 {
-				return a.problem.err() // it ends the answer
+				return a.problem.err() // it ends the response
 			}
 			e := batch[0]
 			if a.Lease != "" && a.Lease != e.lease.ID() {
@@ -235,7 +235,7 @@ func (c *Client) post(batch []*ending) (left []*ending, err error) {
 	return append(left, batch...), err
 }
 
-// ended is what an answer says to its call.
+// ended converts an answer for its call.
 func (a *doneAnswer) ended(e *ending) ended {
 	if a.Error != nil {
 		return ended{err: a.Error.err()}

@@ -1,4 +1,4 @@
-// This file changes leases that are out.
+// This file changes outstanding leases.
 
 package client
 
@@ -40,8 +40,8 @@ func (c *Client) Join(l *frontier.Lease, group string) error {
 	return err
 }
 
-// HandBack gives the URL of a lease back and returns a lease for contact only, as
-// frontier.Frontier.HandBack does.
+// HandBack gives back a lease's URL and returns a lease for a contact only, as frontier.Frontier.HandBack
+// does.
 func (c *Client) HandBack(l frontier.Lease) (frontier.Lease, error) {
 	return c.onLease(l, "handback", struct{}{})
 }

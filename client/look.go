@@ -1,4 +1,4 @@
-// This file reads what the server knows of hosts and of the whole, and controls it.
+// This file reads the state of hosts and of the frontier, and controls it.
 
 package client
 
@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// hostInfo is a host on the wire.
+// hostInfo is a host in JSON.
 type hostInfo struct {
 	Now        time.Time `json:"now"`
 	Host       string    `json:"host"`
@@ -37,8 +37,8 @@ type hostInfo struct {
 	Known *bool `json:"known"`
 }
 
-// Host returns what the server knows of a host: its URLs, leases and clocks, and how its failures
-// left it. Its times are by this machine's clock. Rule, Used, Queues, Reason and Until are not set.
+// Host returns the server's state of a host: its URLs, leases and clocks, and the effect of its failures.
+// Its times are by this machine's clock. Rule, Used, Queues, Reason and Until are not set.
 func (c *Client) Host(ctx context.Context, host string) (frontier.HostInfo, error) {
 	var w hostInfo
 	q, _ := jsonRequest(http.MethodGet, "/v1/hosts/"+url.PathEscape(host), nil)
@@ -49,7 +49,7 @@ func (c *Client) Host(ctx context.Context, host string) (frontier.HostInfo, erro
 		return frontier.HostInfo{}, fmt.Errorf("client: %q: %w", host, frontier.ErrUnknownHost)
 	}
 	now := time.Now()
-	here := func(t time.Time) time.Time { // the server's clock may be another
+	here := func(t time.Time) time.Time { // the server's clock may differ
 		if t.IsZero() {
 			return t
 		}
@@ -64,7 +64,7 @@ func (c *Client) Host(ctx context.Context, host string) (frontier.HostInfo, erro
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// stats is Stats on the wire.
+// stats is Stats in JSON.
 type stats struct {
 	Waiting     int64            `json:"waiting"`
 	Immediate   int64            `json:"immediate"`
@@ -90,9 +90,9 @@ type stats struct {
 	Memory      int64            `json:"memory_bytes"`
 }
 
-// Stats returns the server's counts, without rates and histograms. With Options.Crawl, Waiting, Scheduled,
-// Leased, Added, HandedOut and Done are the crawl's; the others are of all crawls. If the server does not
-// answer within 5 seconds, they are those that it sent last.
+// Stats returns the server's counts, without rates and histograms. With Options.Crawl, Waiting,
+// Scheduled, Leased, Added, HandedOut and Done are the crawl's; the others are of all crawls. If the
+// server does not answer within 5 seconds, Stats returns the previous counts.
 func (c *Client) Stats() frontier.Stats {
 	ctx, cancel := context.WithTimeout(c.ctx, min(c.o.Timeout, 5*time.Second))
 	defer cancel()
@@ -104,7 +104,7 @@ func (c *Client) Stats() frontier.Stats {
 		q, _ = jsonRequest(http.MethodGet, "/v1/crawls/"+url.PathEscape(c.o.Crawl), nil)
 		err = c.do(ctx, q, into(&w))
 		if p, ok := errors.AsType[*ProblemError](err); ok && p.Type == "unknown-crawl" {
-			err = nil // it has no URLs yet
+			err = nil // the crawl has no URLs yet
 		}
 	}
 	c.mu.Lock()
@@ -124,7 +124,7 @@ func (c *Client) Stats() frontier.Stats {
 	return c.last
 }
 
-// Pause keeps the hosts of a scope from getting leases, as frontier.Frontier.Pause does.
+// Pause stops hand-outs of a scope's hosts, as frontier.Frontier.Pause does.
 func (c *Client) Pause(s frontier.Scope) error { return c.actWithin("pause", s) }
 
 // Resume ends Pause.
@@ -144,7 +144,7 @@ func (c *Client) Delete(ctx context.Context, s frontier.Scope) (int64, error) {
 	return c.act(ctx, "delete", s)
 }
 
-// act changes a scope.
+// act carries out an action on a scope.
 func (c *Client) act(ctx context.Context, verb string, s frontier.Scope) (count int64, err error) {
 	if strings.HasPrefix(s.String(), "crawl:") {
 		return 0, fmt.Errorf("client: %s: the scope is %v; want a host, a domain or all hosts", verb, s)
@@ -156,7 +156,7 @@ func (c *Client) act(ctx context.Context, verb string, s frontier.Scope) (count 
 	if err != nil {
 		return 0, err
 	}
-	q.key = rand.Text() // or a repeated Delete would count what is left
+	q.key = rand.Text() // otherwise a repeated Delete would count only what is left
 	var w struct {
 		Count int64 `json:"count"`
 	}

@@ -1,4 +1,4 @@
-// This file takes leases: calls of Next that wait share requests.
+// This file takes leases: waiting calls of Next share requests.
 
 package client
 
@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	maxLeases = 64 // of one request
-	maxPolls  = 4  // requests that wait at the server
+	maxLeases = 64 // per request
+	maxPolls  = 4  // requests waiting at the server
 
-	shortPause = 50 * time.Millisecond // between requests that the server answers at once with nothing
+	shortPause = 50 * time.Millisecond // between requests that return at once without a lease
 	longPause  = time.Second
 )
 
 // waiter is a call of Next.
-type waiter struct{ got chan given } // room for one
+type waiter struct{ got chan given } // buffer of one
 
 type given struct {
 	lease frontier.Lease
@@ -68,14 +68,14 @@ func (c *Client) Leases(ctx context.Context) iter.Seq2[frontier.Lease, error] {
 	return frontier.Leases(ctx, c)
 }
 
-// Work crawls with n workers, as frontier.Frontier.Work does. After Close it returns nil, and the
-// leases of its workers stay out until their deadlines.
+// Work crawls with n workers, as frontier.Frontier.Work does. After Close it returns nil, and its
+// workers' leases stay outstanding until their deadlines.
 func (c *Client) Work(ctx context.Context, n int, fn func(context.Context, frontier.Lease) (frontier.Outcome, error)) error {
 	return frontier.Work(ctx, c, n, fn)
 }
 
 // TryNext returns a lease if there is one now, as frontier.Frontier.TryNext does. If the server is
-// away, the error says so.
+// unreachable, it returns an error.
 func (c *Client) TryNext() (frontier.Lease, time.Time, error) {
 	if c.isClosed() {
 		return frontier.Lease{}, time.Time{}, frontier.ErrClosed
@@ -93,7 +93,7 @@ func (c *Client) TryNext() (frontier.Lease, time.Time, error) {
 	return l, time.Time{}, err
 }
 
-// askLocked asks for leases for the calls that wait and are in no request yet.
+// askLocked asks for leases for waiting calls that no request covers yet.
 func (c *Client) askLocked() {
 	n := min(len(c.waiters)-c.asked, maxLeases)
 	if n <= 0 || c.polls == maxPolls || c.closed {
@@ -104,7 +104,7 @@ func (c *Client) askLocked() {
 	c.requests.Go(func() { c.poll(n) })
 }
 
-// poll asks for n leases and gives them to calls of Next.
+// poll asks for n leases and hands them to calls of Next.
 func (c *Client) poll(n int) {
 	began := time.Now()
 	a, asked, err := c.take(n, c.o.Wait)
@@ -139,7 +139,7 @@ func (c *Client) poll(n int) {
 		w.got <- out[i]
 	}
 	c.waiters = slices.Delete(c.waiters, 0, served)
-	for _, g := range out[served:] { // their callers have gone
+	for _, g := range out[served:] { // their callers are gone
 		if g.err == nil {
 			c.returnLocked(g.lease)
 		}
@@ -148,7 +148,7 @@ func (c *Client) poll(n int) {
 	c.mu.Unlock()
 }
 
-// rest waits a moment after an answer without leases that came at once.
+// rest waits briefly after a response that came at once without leases.
 func (c *Client) rest(began, next time.Time) {
 	d := shortPause
 	if !next.IsZero() {
@@ -165,7 +165,7 @@ func (c *Client) rest(began, next time.Time) {
 	}
 }
 
-// take asks for up to n leases of different hosts. It returns when it asked.
+// take asks for up to n leases of different hosts. It returns when it sent the request.
 func (c *Client) take(n int, wait time.Duration) (a leases, asked time.Time, err error) {
 	q, err := jsonRequest(http.MethodPost, "/v1/leases", &take{
 		Hosts: n, PerHost: 1, Max: n, Crawls: c.crawls, Lease: c.o.LeaseTime.Seconds(), Wait: wait.Seconds(),
@@ -177,7 +177,7 @@ func (c *Client) take(n int, wait time.Duration) (a leases, asked time.Time, err
 	return a, q.sent, err
 }
 
-// over is the error of an answer that has no leases and says that there will be none.
+// over returns the error of a response without leases that says that none will come.
 func (a *leases) over() error {
 	switch {
 	case a.Held > 0:
@@ -188,7 +188,7 @@ func (a *leases) over() error {
 	return nil
 }
 
-// Contact waits for the right to contact a host without a URL, as frontier.Frontier.Contact does.
+// Contact waits until a host may be contacted without a URL, as frontier.Frontier.Contact does.
 func (c *Client) Contact(ctx context.Context, host string) (frontier.Lease, error) {
 	for tries := 0; ; {
 		if err := ctx.Err(); err != nil {
@@ -231,8 +231,8 @@ type contactAnswer struct {
 	err   error
 }
 
-// contact asks once. It outlives the call, or a lease could be lost. It gives back a lease that comes
-// too late.
+// contact asks once. It continues after the call has returned, so that no lease is lost: it gives back a
+// lease that comes too late.
 func (c *Client) contact(ctx context.Context, host string, wait time.Duration, answer chan<- contactAnswer) {
 	q, err := jsonRequest(http.MethodPost, "/v1/hosts/"+url.PathEscape(host)+"/contact", &take{Lease: c.o.LeaseTime.Seconds(), Wait: wait.Seconds()})
 	var w contact

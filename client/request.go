@@ -1,4 +1,4 @@
-// This file sends requests: errors, and what is repeated.
+// This file sends requests: errors and retries.
 
 package client
 
@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	firstPause = 50 * time.Millisecond // before a request is repeated; then twice as long each time
+	firstPause = 50 * time.Millisecond // before the first retry; it doubles each time
 	lastPause  = 5 * time.Second
 
 	maxAnswer = 64 << 20 // bytes
@@ -28,11 +28,11 @@ const (
 	linesType = "application/x-ndjson"
 )
 
-// ProblemError is an error that the server reported. It wraps the error that it stands for, if
-// package frontier or syscall has one.
+// ProblemError is an error response of the server. It wraps the matching error of package frontier or
+// syscall, if there is one.
 type ProblemError struct {
-	Status int    // of HTTP
-	Type   string // such as not-leased
+	Status int    // HTTP status
+	Type   string // for example not-leased
 	Detail string
 	wait   time.Duration // Retry-After
 }
@@ -48,7 +48,7 @@ func (e *ProblemError) Error() string {
 	return fmt.Sprintf("client: the server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// problems are the errors that the types of problems stand for.
+// problems maps types of problems to errors.
 var problems = map[string]error{
 	"not-leased":   frontier.ErrNotLeased,
 	"unknown-host": frontier.ErrUnknownHost,
@@ -56,7 +56,7 @@ var problems = map[string]error{
 	"no-space":     syscall.ENOSPC,
 }
 
-// passes reports whether the request may succeed later.
+// passes reports whether a retry may succeed.
 func (e *ProblemError) passes() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -65,10 +65,10 @@ func (e *ProblemError) passes() bool {
 	return false
 }
 
-// Unwrap returns the error that it stands for.
+// Unwrap returns the matching error.
 func (e *ProblemError) Unwrap() error { return problems[e.Type] }
 
-// problem is the wire form of RFC 9457.
+// problem is the JSON of RFC 9457.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -87,23 +87,23 @@ func (p *problem) err() *ProblemError {
 	return e
 }
 
-// awayError is a request that the server did not answer: it may be repeated.
+// awayError is the failure of a request that got no response: it may be repeated.
 type awayError struct{ err error }
 
 func (e *awayError) Error() string { return "client: the server is away: " + e.err.Error() }
 func (e *awayError) Unwrap() error { return e.err }
 
-// request is one request, to be sent until it is answered.
+// request is a request with all its retries.
 type request struct {
 	method, path string
 	contentType  string
 	accept       string
 	body         []byte
 	key          string    // Idempotency-Key
-	sent         time.Time // when its last try began
+	sent         time.Time // when its latest try began
 }
 
-// jsonRequest has x as its body; nil: none.
+// jsonRequest returns a request with x as its body; nil: no body.
 func jsonRequest(method, path string, x any) (*request, error) {
 	q := &request{method: method, path: path, accept: jsonType}
 	if x == nil {
@@ -117,7 +117,8 @@ func jsonRequest(method, path string, x any) (*request, error) {
 	return q, nil
 }
 
-// once sends a request and passes the body of a good answer to read. Timeout 0 means Options.Timeout.
+// once sends a request and passes the body of a successful response to read. Timeout 0 means
+// Options.Timeout.
 func (c *Client) once(ctx context.Context, q *request, timeout time.Duration, read func(io.Reader) error) error {
 	if timeout == 0 {
 		timeout = c.o.Timeout
@@ -150,7 +151,7 @@ func (c *Client) once(ctx context.Context, q *request, timeout time.Duration, re
 	if err = read(body); err == nil {
 		_, err = io.Copy(io.Discard, body)
 	}
-	if e, ok := errors.AsType[*ProblemError](err); ok { // in the last line
+	if e, ok := errors.AsType[*ProblemError](err); ok { // in the last line of the body
 		return c.refused(q, e)
 	}
 	if err != nil {
@@ -160,7 +161,7 @@ func (c *Client) once(ctx context.Context, q *request, timeout time.Duration, re
 	return nil
 }
 
-// refusal is what an answer says that is an error.
+// refusal reads an error response.
 func refusal(res *http.Response, body io.Reader) *ProblemError {
 	var p problem
 	if err := json.NewDecoder(body).Decode(&p); err != nil {
@@ -174,19 +175,19 @@ func refusal(res *http.Response, body io.Reader) *ProblemError {
 	return e
 }
 
-// refused is the error of a request that the server refused.
+// refused returns the error of a request that the server refused.
 func (c *Client) refused(q *request, e *ProblemError) error {
 	if e.passes() {
 		return c.missed(e)
 	}
 	c.heard()
-	if q.key != "" && e.Type == "conflict" { // its first try is under way
+	if q.key != "" && e.Type == "conflict" { // its first try is still running
 		return &awayError{e}
 	}
 	return e
 }
 
-// missed is the error of a request that may be repeated. The first is logged.
+// missed returns the error of a request that may be repeated. It logs the first one.
 func (c *Client) missed(err error) error {
 	if c.isClosed() {
 		return frontier.ErrClosed
@@ -201,7 +202,7 @@ func (c *Client) missed(err error) error {
 	return &awayError{err}
 }
 
-// heard notes that the server is there.
+// heard records that the server is reachable.
 func (c *Client) heard() {
 	c.mu.Lock()
 	back := c.away
@@ -212,7 +213,7 @@ func (c *Client) heard() {
 	}
 }
 
-// do sends a request until it is answered or ctx ends.
+// do repeats a request until it is answered or ctx ends.
 func (c *Client) do(ctx context.Context, q *request, read func(io.Reader) error) error {
 	for tries := 0; ; tries++ {
 		if c.isClosed() {
@@ -238,7 +239,7 @@ func (c *Client) within(q *request, read func(io.Reader) error) error {
 	return c.do(ctx, q, read)
 }
 
-// pause waits before a request is repeated. It reports whether neither ctx nor the Client has ended.
+// pause waits before a retry. It returns false if ctx or the Client has ended.
 func (c *Client) pause(ctx context.Context, tries int, err error) bool {
 	d := min(firstPause<<min(tries, 10), lastPause)
 	if e, ok := errors.AsType[*ProblemError](err); ok {
@@ -255,7 +256,7 @@ func (c *Client) pause(ctx context.Context, tries int, err error) bool {
 	return false
 }
 
-// decode reads the next value of an answer that has one more.
+// decode reads the next value of a response that must have one.
 func decode(d *json.Decoder, x any) error {
 	err := d.Decode(x)
 	if err == io.EOF {
@@ -264,7 +265,7 @@ func decode(d *json.Decoder, x any) error {
 	return err
 }
 
-// into decodes an answer of one JSON value.
+// into decodes a response of one JSON value.
 func into(x any) func(io.Reader) error {
 	return func(r io.Reader) error { return json.NewDecoder(r).Decode(x) }
 }

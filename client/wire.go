@@ -1,4 +1,4 @@
-// This file has the JSON of requests and answers.
+// This file defines the JSON of requests and responses.
 
 package client
 
@@ -16,12 +16,12 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// meta is a URL's metadata on the wire. Bytes that are not such a map's JSON go under bytesKey.
+// meta is a URL's metadata in JSON. Bytes that are not the JSON of such a map go under bytesKey.
 type meta map[string][]string
 
 const bytesKey = "bytes"
 
-// metaOf is the wire form of an Entry's Meta: that of JSON as Map makes it, or of any bytes.
+// metaOf converts an Entry's Meta: JSON as Map makes it, or any bytes.
 func metaOf(b []byte) meta {
 	if b == nil {
 		return nil
@@ -33,7 +33,7 @@ func metaOf(b []byte) meta {
 	return meta{bytesKey: {base64.StdEncoding.EncodeToString(b)}}
 }
 
-// hasNull reports whether a key has no list, which the wire has no form for.
+// hasNull reports whether a key has null instead of a list, which the server does not accept.
 func (m meta) hasNull() bool {
 	for _, v := range m {
 		if v == nil {
@@ -43,12 +43,12 @@ func (m meta) hasNull() bool {
 	return false
 }
 
-// bytes is the Meta of an Entry.
+// bytes converts m to an Entry's Meta.
 func (m meta) bytes() []byte {
 	if v := m[bytesKey]; len(m) == 1 && len(v) == 1 {
 		if b, err := base64.StdEncoding.DecodeString(v[0]); err == nil {
 			return b
-		} // or it is another client's key
+		} // otherwise it is a key of another client
 	}
 	if len(m) == 0 {
 		return nil
@@ -56,17 +56,17 @@ func (m meta) bytes() []byte {
 	return Map(m)
 }
 
-// Map returns metadata as an Entry's Meta, which clients in other languages get as a map. The Meta of
-// URLs that such a client added has this form, too: JSON.
+// Map returns metadata as an Entry's Meta, which clients in other languages get as a map. URLs that such
+// a client added have a Meta of this form: JSON.
 func Map(m map[string][]string) []byte {
 	b, err := json.Marshal(m) // sorts the keys
 	if err != nil {
-		panic(err) // strings have a form
+		panic(err) // cannot fail for strings
 	}
 	return b
 }
 
-// entry is a URL to be added.
+// entry is a URL to add.
 type entry struct {
 	URL       string     `json:"url"`
 	Host      string     `json:"host,omitempty"`
@@ -81,7 +81,7 @@ type entry struct {
 	Finished  bool       `json:"finished,omitempty"`
 }
 
-// wire is the wire form of an Entry, in a crawl. A link leaves out what it inherits from its page.
+// wire converts an Entry to JSON, in a crawl. A link omits what it inherits from its page.
 func (c *Client) wire(e *frontier.Entry, crawl string, link bool) (entry, error) {
 	if e.Crawl != 0 {
 		return entry{}, fmt.Errorf("the crawl is number %d; want 0, as Options.Crawl names it", e.Crawl)
@@ -100,15 +100,15 @@ func (c *Client) wire(e *frontier.Entry, crawl string, link bool) (entry, error)
 	return w, nil
 }
 
-// steady reports whether a time was read from this machine's clock, and has its monotonic reading, so that
-// it does not matter whether the clock is set. The clock of testing/synctest has none, and is never set.
+// steady reports whether a time has a monotonic reading of this machine's clock, so that setting the
+// clock does not matter. The clock of testing/synctest has no such reading, and is never set.
 func steady(t, now time.Time) bool { return t != t.Round(0) || now == now.Round(0) }
 
-// farthest is the longest wait: what is later is a date, if it has a form.
+// farthest is the longest wait that is sent; a later time is sent as a date, if JSON can express it.
 const farthest = 100 * 365 * 24 * time.Hour
 
-// comes is when a URL comes, on the wire. A time that was reckoned from this machine's clock is a wait:
-// that clock means nothing to the server. Any other is a date of the calendar.
+// comes returns when a URL comes, as a date or a wait. A time derived from this machine's clock is sent
+// as a wait, because that clock means nothing to the server. Any other is a calendar date.
 func comes(t, now time.Time) (date *time.Time, wait *float64) {
 	if t.IsZero() || !steady(t, now) || t.Sub(now) > farthest {
 		return moment(t), nil
@@ -117,8 +117,8 @@ func comes(t, now time.Time) (date *time.Time, wait *float64) {
 	return nil, &left
 }
 
-// ago is how long ago the contact of a lease ended, in seconds; nil: now. A time without a monotonic
-// reading counts only if the clock was not set while the lease was out.
+// ago returns how long ago a lease's contact ended, in seconds; nil: now. A time without a monotonic
+// reading counts only if the clock was not set during the lease.
 func ago(l *frontier.Lease, ended, now time.Time) *float64 {
 	if ended.IsZero() {
 		return nil
@@ -133,7 +133,7 @@ func ago(l *frontier.Lease, ended, now time.Time) *float64 {
 	return &s
 }
 
-// moment is a time on the wire: in milliseconds, rounded up; nil: none.
+// moment returns a time for JSON: in milliseconds, rounded up; nil: none.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -150,10 +150,10 @@ func (c *Client) entryLine(e *frontier.Entry, crawl string) ([]byte, error) {
 	return line(&w)
 }
 
-// maxLine is package serve's bound of a line, in bytes, without the line feed.
+// maxLine is package serve's limit of a line, in bytes, without the line feed.
 const maxLine = 1 << 20
 
-// line is a value as a line, unless the server would not take it.
+// line encodes a value as a line. It fails if the server would not accept it.
 func line(x any) ([]byte, error) {
 	b, err := json.Marshal(x)
 	if err == nil && len(b) > maxLine {
@@ -162,16 +162,16 @@ func line(x any) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// verdict is what became of an entry.
+// verdict is the result of adding an entry.
 type verdict struct {
 	Status statusText `json:"status"`
 	Error  string     `json:"error"`
-	Type   string     `json:"type"` // of the problem that ends the answer
+	Type   string     `json:"type"` // of the problem that ends the response
 	Title  string     `json:"title"`
 	Detail string     `json:"detail"`
 }
 
-// statusText is the status of an entry, in a word; that of a problem is a number.
+// statusText is the status of an entry, as a word; of a problem, as a number.
 type statusText string
 
 func (s *statusText) UnmarshalJSON(b []byte) error {
@@ -182,7 +182,7 @@ func (s *statusText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// problem is the error in place of a verdict.
+// problem returns the error in place of a verdict.
 func (v *verdict) problem() error {
 	if v.Type == "" {
 		return nil
@@ -192,7 +192,7 @@ func (v *verdict) problem() error {
 	return p.err()
 }
 
-// take asks for leases.
+// take is a request for leases.
 type take struct {
 	Hosts   int      `json:"hosts,omitempty"`
 	PerHost int      `json:"per_host,omitempty"`
@@ -202,7 +202,7 @@ type take struct {
 	Wait    float64  `json:"wait_s"`
 }
 
-// leases is the answer.
+// leases is the response to it.
 type leases struct {
 	Leases []lease `json:"leases"`
 	next
@@ -210,12 +210,12 @@ type leases struct {
 	Held      int64 `json:"held"`
 }
 
-// next is when to ask again, in an answer without a lease.
+// next is when to ask again, in a response without leases.
 type next struct {
 	In *float64 `json:"next_s"`
 }
 
-// at is that by this machine's clock; zero: it is not known.
+// at returns that time by this machine's clock; zero: unknown.
 func (n next) at() time.Time {
 	if n.In == nil {
 		return time.Time{}
@@ -223,7 +223,7 @@ func (n next) at() time.Time {
 	return time.Now().Add(seconds(*n.In))
 }
 
-// lease is a lease on the wire.
+// lease is a lease in JSON.
 type lease struct {
 	Lease    string   `json:"lease"`
 	URL      string   `json:"url"`
@@ -241,13 +241,13 @@ type lease struct {
 	Late     *float64 `json:"late_s"`
 }
 
-// contact is the answer to a contact: a lease, or when to ask again.
+// contact is the response to a contact: a lease, or when to ask again.
 type contact struct {
 	lease
 	next
 }
 
-// history is a URL's History on the wire.
+// history is a URL's History in JSON.
 type history struct {
 	Visits       int       `json:"visits"`
 	Changes      int       `json:"changes"`
@@ -258,8 +258,8 @@ type history struct {
 	Last         string    `json:"last"`
 }
 
-// leaseOf is a lease as a value of the library, with times of this machine's clock. The request for it was
-// sent at asked: the server answered Sent after it had that, so the lease ends no later than there.
+// leaseOf converts a lease, with times of this machine's clock. Its request was sent at asked, and Sent
+// counts from when the server received it: so the deadline here is never later than the server's.
 func (c *Client) leaseOf(w *lease, asked time.Time) (frontier.Lease, error) {
 	h := &w.History
 	l := frontier.Lease{
@@ -281,7 +281,7 @@ func (c *Client) leaseOf(w *lease, asked time.Time) (frontier.Lease, error) {
 		}
 	}
 	if host, err := frontier.HostName(w.URL); w.URL != "" && (err != nil || host != w.Host) {
-		l.Entry.Host = w.Host // it was given with the URL
+		l.Entry.Host = w.Host // it was set when the URL was added
 	}
 	l, err := frontier.RestoreLease(w.Lease, l)
 	if err != nil {
@@ -290,10 +290,10 @@ func (c *Client) leaseOf(w *lease, asked time.Time) (frontier.Lease, error) {
 	return l, nil
 }
 
-// resultName is the wire name of a Result.
+// resultName returns a Result's name in JSON.
 func resultName(r frontier.Result) string { return strings.ReplaceAll(r.String(), " ", "_") }
 
-// outcome is an Outcome on the wire.
+// outcome is an Outcome in JSON.
 type outcome struct {
 	Lease       string     `json:"lease"`
 	Result      string     `json:"result"`
@@ -311,7 +311,7 @@ type outcome struct {
 	Add         []entry    `json:"add,omitempty"`
 }
 
-// doneLine is a line that ends a lease.
+// doneLine returns the line that ends a lease.
 func (c *Client) doneLine(l frontier.Lease, o *frontier.Outcome) ([]byte, error) {
 	if l.ID() == "" {
 		return nil, frontier.ErrNotLeased
@@ -351,8 +351,8 @@ func (c *Client) doneLine(l frontier.Lease, o *frontier.Outcome) ([]byte, error)
 	return b, nil
 }
 
-// doneAnswer is a line of the answer: what became of the outlinks and, in Error, of the lease; or the
-// problem that ends the answer.
+// doneAnswer is a line of the response: the verdicts of the outlinks and, in Error, the lease's error; or
+// the problem that ends the response.
 type doneAnswer struct {
 	Lease string    `json:"lease"`
 	Add   []verdict `json:"add"`
@@ -360,7 +360,7 @@ type doneAnswer struct {
 	problem
 }
 
-// onLease sends a request about a lease, whose answer is a lease.
+// onLease sends a request about a lease that returns a lease.
 func (c *Client) onLease(l frontier.Lease, verb string, body any) (frontier.Lease, error) {
 	id := l.ID()
 	if id == "" {
