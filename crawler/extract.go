@@ -24,8 +24,8 @@ type Extractor interface {
 // HTML is the default Extractor. It reads HTML and XHTML, and style sheets if Kinds includes what
 // they refer to.
 type HTML struct {
-	// Options are those of link.Extract. New replaces zero values by the Crawler's Normalizer,
-	// MaxLinks and product token, and by link.Pages for Kinds.
+	// Options configure link.Extract. New replaces zero values by the Crawler's Normalizer, MaxLinks and
+	// product token, and by link.Pages for Kinds.
 	link.Options
 }
 

@@ -407,8 +407,8 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 	return add
 }
 
-// redirected adds the target of a redirect, if it is to be followed. A URL that redirects lead back to, after one
-// of them set a cookie, is requested again, with its cookie.
+// redirected adds the target of a redirect, unless the crawl does not follow it. If redirects lead back
+// to a URL after one of them set a cookie, the URL is requested again, with its cookie.
 func (c *Crawler) redirected(p *Page, target string) {
 	from := p.Lease.Entry
 	before, own := metaOf(from)

@@ -17,14 +17,13 @@ import (
 // Recrawled is the priority of pages that are known, under Configure.
 const Recrawled = 1
 
-// Configure changes the options of a frontier before it is opened. Known pages are retried for as
-// long as they fail, and have priority Recrawled. Never-crawled pages have the priorities above, in
-// the order given by the options; there are at least two priorities in all. If both kinds are
-// available, the Selector chooses a never-crawled page with the probability NewShareMax of
-// Options.Schedule while such a page is worth the price of a fetch, otherwise NewShareMin. Hosts in
-// Quarantine are probed forever, because giving up a host would give up known pages. The Scheduler
-// is that of r, which also takes hints (frontier.Entry.Hint); without it pages are not fetched
-// again.
+// Configure changes the options of a frontier before it is opened. Known pages are retried for as long as
+// they fail, and have priority Recrawled. Never-crawled pages have the priorities above, in the order
+// given by the options; there are at least two priorities in all. If both kinds are available, the
+// Selector chooses a never-crawled page with the probability NewShareMax of Options.Schedule while such a
+// page is worth the price of a fetch, otherwise NewShareMin. Hosts in Quarantine are probed forever,
+// because giving up a host would give up known pages. Configure sets r's Scheduler, which also takes
+// hints (frontier.Entry.Hint); without it pages are not fetched again.
 func (r *Revisits) Configure(o *frontier.Options) {
 	if o.Retry == nil {
 		o.Retry = frontier.DefaultRetries()

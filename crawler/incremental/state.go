@@ -63,9 +63,9 @@ func (r *Revisits) readKey() ([]byte, error) {
 }
 
 // ReadSchedule returns the scheduler whose state was last saved in the folder dir of a crawl
-// (Options.Dir), to inspect it or to plan with it, and when it was saved. It does not change the
-// folder, and the crawl may be running. The error is that of reading the file (fs.ErrNotExist if
-// there is none), frontier.ErrVersion, or a *recrawl.CorruptError.
+// (Options.Dir), to inspect it or to plan with it, and when it was saved. It does not change the folder,
+// and the crawl may be running. Errors are frontier.ErrVersion, a *recrawl.CorruptError, or come from
+// reading the file (fs.ErrNotExist if there is none).
 func ReadSchedule(dir string) (*recrawl.Scheduler, time.Time, error) {
 	name := filepath.Join(dir, stateFile)
 	b, err := os.ReadFile(name)

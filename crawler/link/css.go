@@ -13,8 +13,8 @@ import (
 )
 
 // ExtractCSS reads a style sheet from r to its end and returns its references: imported sheets as
-// [Stylesheet], all other resources as [Style]. Arguments and errors are those of [Extract]; the
-// base is sheetURL.
+// [Stylesheet], all other resources as [Style]. It takes the same arguments and returns the same errors
+// as [Extract]; the base is sheetURL.
 //
 // The encoding is given by a byte order mark, by contentType, or by an @charset at the very
 // beginning; the default is UTF-8 (CSS Syntax, section 3.2).

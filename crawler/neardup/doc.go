@@ -22,7 +22,7 @@
 //
 // # How pages are compared
 //
-// The method is that of Broder and others ("Syntactic Clustering of the Web", 1997). The
+// The method comes from Broder and others ("Syntactic Clustering of the Web", 1997). The
 // resemblance of two pages is the share of their shingles, all runs of four words, that both have.
 // A [Sketch] of 84 numbers estimates it with a standard error of 0.03 or less at 0.9. Groups of
 // these numbers are super-shingles, by which the index finds candidates without comparing all

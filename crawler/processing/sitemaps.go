@@ -32,9 +32,9 @@ type SitemapOptions struct {
 	// sets the entry's Weight to the priority in the sitemap. Claims is a Hint for continuous
 	// crawls. All workers call it concurrently.
 	Hint func(e *frontier.Entry, s sitemap.Entry) bool
-	// MaxBytes limits how much of a sitemap is read, both as sent and as unpacked. It can exceed
-	// the Fetcher's MaxBody only if the crawler's Options.Larger is that of the Sitemaps. Zero
-	// means 50 MiB, the limit of the protocol.
+	// MaxBytes limits how much of a sitemap is read, both as sent and as unpacked. It can exceed the
+	// Fetcher's MaxBody only if the crawler's Options.Larger is Sitemaps.Larger. Zero means 50 MiB, the
+	// limit of the protocol.
 	MaxBytes int64
 	// MaxFiles is how many sitemaps of one robots.txt are fetched. Zero means 1,000.
 	MaxFiles int

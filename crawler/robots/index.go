@@ -13,8 +13,8 @@ import (
 // matrix.
 //
 // A state stands for texts that end at the same positions of the path. A state's link leads to the
-// longest suffix of its texts that ends at more positions. The links form a tree, in which the
-// positions of a state are those of its subtree. They are adjacent in the matrix.
+// longest suffix of its texts that ends at more positions. The links form a tree. The positions of a
+// state are the positions of its subtree, and adjacent in the matrix.
 type index struct {
 	path   string
 	states []suffixState

@@ -34,10 +34,10 @@ func (f Format) String() string {
 // Entry is one URL that a file names.
 type Entry struct {
 	URL string // absolute, in normal spelling
-	// Sitemap means that the URL is that of another file: this one is an index.
+	// Sitemap means that the URL leads to another such file: this one is an index.
 	Sitemap bool
-	// Alternate means that the URL is that of the same page in another language or for other
-	// devices (xhtml:link): see Options.Alternates. The other fields are not set.
+	// Alternate means that the URL leads to the same page in another language or for other devices
+	// (xhtml:link): see Options.Alternates. The other fields are not set.
 	Alternate bool
 	// Modified is when the page last changed according to the file; in a feed without such a date,
 	// when it was published; zero if unknown. A date without a time means midnight in UTC.

@@ -20,7 +20,7 @@ var ErrNoDomain = errors.New("urlnorm: no registrable domain")
 // or punycode; the result is in lower case and punycode, as in normalized URLs. It fails with
 // [ErrNoDomain], or with [ErrSyntax] if host is not a host name.
 //
-// The list is that of golang.org/x/net/publicsuffix (publicsuffix.org), including its private part:
+// The list comes from golang.org/x/net/publicsuffix (publicsuffix.org), including its private part:
 // a.github.io is a registrable domain. If the suffix of a name is not in the list, its last label
 // counts as the suffix.
 func RegistrableDomain(host string) (string, error) {

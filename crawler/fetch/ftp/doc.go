@@ -37,7 +37,7 @@
 //
 // # Limits
 //
-// The time limits are those of fetch.Options: DialTimeout for each of the two connections,
+// The time limits come from fetch.Options: DialTimeout for each of the two connections,
 // HeaderTimeout for each reply, IdleTimeout and MinRate for data, Timeout for all. All replies of a
 // contact together may have MaxHeader bytes; files and listings are cut off at MaxBody. Forbidden
 // addresses are not contacted.
