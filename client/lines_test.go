@@ -176,7 +176,7 @@ func TestLongEndAmongOthers(t *testing.T) {
 	})
 }
 
-// A problem in the last line of an answer is the answer to the calls that have none yet.
+// A problem in the last line of a response answers all calls without an answer.
 func TestLastLine(t *testing.T) {
 	bubble(t, func(t *testing.T, w *wire, c *client.Client) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)

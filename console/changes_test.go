@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
 )
 
-// A list of changed URLs is taken by whoever can be asked, and told of. Where nobody takes
-// it, or it breaks off, the answer says so.
+// A list of changed URLs is taken through every kind of Client, and its result reported. If it is not
+// taken, or breaks off, the response says so.
 func TestListsOfChanges(t *testing.T) {
 	bare := console.Direct(newWorld(t, console.Options{}).c)
 	_, err := bare.Changed(t.Context(), strings.NewReader("http://a.example/"), time.Time{})

@@ -369,7 +369,7 @@ func TestTheOverviewTellsAll(t *testing.T) {
 	assert.NotContains(t, ask(newWorld(t, console.Options{}).c.Page(), "GET", "/", "", "").Body.String(), "Fetching again")
 }
 
-// Rules are told in words.
+// Rules are described in words.
 func TestRulesInWords(t *testing.T) {
 	w := newWorld(t, console.Options{})
 	require.NoError(t, w.f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) {
@@ -444,7 +444,7 @@ func TestGapsAreCountedByWhatWasOwed(t *testing.T) {
 		w.w.Contact("a.example", at(last+kept), at(last+10), at(last+kept+1))
 		last += kept + 1
 	}
-	// What is told late says nothing of a gap, and is no violation.
+	// A late report says nothing about a gap, and is no violation.
 	w.w.Contact("a.example", at(20), at(15), at(21))
 	s, err := c.Status(t.Context())
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
-// many adds hosts hN.dM.example, M from 0 to 6, of which those of d3 are paused.
+// many adds hosts hN.dM.example, M from 0 to 6, and pauses those of d3.
 func (w *world) many(t *testing.T, n int) {
 	t.Helper()
 	var es []frontier.Entry

@@ -1,5 +1,5 @@
-// This file tests what a stranger could have an operator's browser do, and what the
-// console tells of secrets.
+// This file tests what a stranger could make an operator's browser do, and that the console reveals no
+// secrets.
 
 package console_test
 
@@ -175,8 +175,8 @@ func TestAPausedCrawlSaysSo(t *testing.T) {
 	assert.Contains(t, says(), "Nothing is fetched until "+time.Now().Add(time.Hour).UTC().Format("2 January"))
 }
 
-// A console without a token of the operator's has one that nobody can guess, and all
-// that changes or gives away the whole crawl needs it.
+// Without a token from the operator, a console has a random one, and everything that changes or exports
+// the crawl needs it.
 func TestEverythingThatMattersNeedsTheToken(t *testing.T) {
 	one, two := newWorld(t, console.Options{}), newWorld(t, console.Options{})
 	assert.GreaterOrEqual(t, len(one.c.Token()), 26)

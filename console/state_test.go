@@ -76,8 +76,8 @@ func with(s Status, change func(*Status)) Status {
 	return s
 }
 
-// A crawl goes through its states, however many look at it at once; how it ended stays, and those
-// who look are waited for, nobody else.
+// A crawl goes through its states, also with many readers at once. How it ended stays visible, and the
+// crawl waits only for its readers.
 func TestALife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := frontier.Open(t.Context(), frontier.Options{KeepOpen: true})

@@ -28,8 +28,8 @@ var views = []string{
 	"/api/url?url=http://h77.d77.example/some/page.html", "/api/due?n=1000", "/api/rules",
 }
 
-// BenchmarkViews asks for each view of a frontier of n hosts, each with a URL that waits,
-// and tells the time of the slowest answer, that of the first included.
+// BenchmarkViews requests each view of a frontier of n hosts with one waiting URL each, and reports the
+// time of the slowest response, including the first.
 func BenchmarkViews(b *testing.B) {
 	sizes := []int{1000}
 	if *long {

@@ -297,7 +297,7 @@ func TestFailuresAreToldToTheFrontier(t *testing.T) {
 	})
 }
 
-// someSilent is an addressedWeb at whose dead addresses no connection is to be had.
+// someSilent is an addressedWeb whose dead addresses accept no connection.
 type someSilent struct {
 	*addressedWeb
 	dead map[netip.Addr]bool

@@ -85,8 +85,8 @@ func nameServer(t *testing.T, takes time.Duration) string {
 	return c.LocalAddr().String()
 }
 
-// TestShareOfNames tells which part of their time workers wait for names, as
-// Mercator's authors did: go test -run ShareOfNames -v ./crawler -frontier.long
+// TestShareOfNames measures the share of their time that workers wait for names, as Mercator's authors
+// did: go test -run ShareOfNames -v ./crawler -frontier.long
 func TestShareOfNames(t *testing.T) {
 	hosts, pages := 20, 2
 	if *long {

@@ -32,7 +32,7 @@ func (w *counted) Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, er
 	return w.web.Fetch(ctx, r)
 }
 
-// addHosts adds n hosts of many pages, each of which takes some time, and returns their seeds.
+// addHosts adds n hosts with many pages that take some time each, and returns their seeds.
 func (w *fakeWeb) addHosts(kind string, n, pages int, robots, each answer) (seeds []string) {
 	for h := range n {
 		base := fmt.Sprintf("http://%s%d.example", kind, h)

@@ -132,8 +132,8 @@ func TestEachEndIsRecorded(t *testing.T) {
 	})
 }
 
-// The URLs of a host that is given up are recorded, each once, and one whose tries are
-// used up is not recorded as given up while the host is merely probed.
+// The URLs of a host that is given up are recorded, each once. A URL whose tries are used up is not
+// recorded as given up while the host is only probed.
 func TestURLsOfALostHostAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()

@@ -123,8 +123,8 @@ func TestTheNetworkIsAwayForAWhile(t *testing.T) {
 	}
 }
 
-// Hosts that never answer are no outage while another one does, nor at the end of a
-// crawl, nor if there are too few to tell. The crawl ends.
+// Hosts that never answer are no outage while another host does, nor at the end of a crawl, nor if they
+// are too few. The crawl ends.
 func TestDeadHostsAreNoOutage(t *testing.T) {
 	for name, alive := range map[string]int{"others answer": 3, "one alone": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -207,7 +207,7 @@ func TestCrawlDelay(t *testing.T) {
 	}
 }
 
-// A Crawl-delay of hours is kept, up to a bound, and told once for each host.
+// A Crawl-delay of hours is kept, up to a bound, and logged once per host.
 func TestLongCrawlDelayIsTold(t *testing.T) {
 	for _, x := range []struct {
 		asks string

@@ -97,7 +97,7 @@ func TestAGiantLineLeavesNothing(t *testing.T) {
 	assert.EqualValues(t, 2*readAhead, l.held)
 }
 
-// A URL of which the client sent only the beginning is not added.
+// A URL is not added if the client sends only its beginning.
 func TestALineThatBreaksOffIsNotTaken(t *testing.T) {
 	x := serve(t, Options{})
 	conn, _ := x.begin("POST /v1/urls HTTP/1.1\nHost: localhost\nContent-Type: text/plain\nContent-Length: 1000\n\nhttp://a.exam")

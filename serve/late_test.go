@@ -27,9 +27,8 @@ func rest(t *testing.T, f *frontier.Frontier, host string, o frontier.Outcome) {
 	require.NoError(t, f.Done(l, o))
 }
 
-// told is what a server knows of a.example in the end, and for how long it leaves it alone then. If killed,
-// it had a predecessor that handed the leases out. If early, it could not contact the host before the
-// last end.
+// told returns the server's final state of a.example, and how long it then leaves the host alone. killed:
+// an earlier server handed the leases out. early: the host could not be contacted before the last end.
 func (x story) told(t *testing.T, killed, early bool) (h frontier.HostInfo, wait time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		before := func(f *frontier.Frontier) {

@@ -367,7 +367,7 @@ func (x *served) lines(path string) (all []map[string]any) {
 	return all
 }
 
-// A stream for a crawl that nobody knows yet gets that crawl's leases, and no others.
+// A stream for a crawl that does not exist yet gets that crawl's leases, and no others.
 func TestAStreamWaitsForItsCrawl(t *testing.T) {
 	x := serve(t, Options{})
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/","crawl":"other"}`)

@@ -231,7 +231,7 @@ func (r remote) nothing(ctx context.Context) error {
 	return frontier.ErrExhausted
 }
 
-// statusCodes tell failures.
+// statusCodes maps failures to statuses.
 var statusCodes = map[frontier.Failure]int{frontier.FailureTooMany: 429, frontier.FailureUnavailable: 503, frontier.FailureServer: 500}
 
 // Done sends a known item, and the outlinks as discovered ones.

@@ -176,8 +176,8 @@ func TestAClientThatReadsAtTheEnd(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// Acknowledgements that nobody reads have a bound. Behind it nothing is stored, and the client that reads
-// at last learns that: it never hangs.
+// Unread acknowledgements have a bound. Beyond it nothing is stored. A client that reads at last learns
+// that: it never hangs.
 func TestUnreadAcknowledgementsHaveABound(t *testing.T) {
 	s, _, connect := startInside(t)
 	s.mostUnread, s.unreadWait = 1<<20, time.Millisecond

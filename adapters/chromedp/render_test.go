@@ -171,8 +171,8 @@ func TestPagesThatDoNotEnd(t *testing.T) {
 	good()
 }
 
-// Requests to other hosts go where Options.Others sends them, and to nobody else; not to forbidden
-// addresses, even so.
+// Requests to other hosts go only where Options.Others sends them, and even then not to forbidden
+// addresses.
 func TestOtherHosts(t *testing.T) {
 	b := serve(t, 2, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")

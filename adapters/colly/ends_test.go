@@ -317,7 +317,7 @@ type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// Without the queue's transport nobody would see what came of a request.
+// Without its transport the queue would not see what came of a request.
 func TestAReplacedTransportIsAnError(t *testing.T) {
 	w := &web.Web{Hosts: 1, Pages: 1, Seeds: 1}
 	for _, other := range []http.RoundTripper{handled{w}, failing{errors.New("no route")}} {

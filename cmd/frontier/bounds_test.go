@@ -85,7 +85,7 @@ func TestSeedsOfAFile(t *testing.T) {
 	assert.Zero(t, code, stderr)
 }
 
-// The good lines of a file are crawled, whatever wrote it, and the bad ones are told.
+// The good lines of a file are crawled, whatever program wrote it, and the bad ones are reported.
 func TestSeedsOfAFileWithBadLines(t *testing.T) {
 	_, addr := serve(t, 10)
 	list := filepath.Join(t.TempDir(), "seeds")

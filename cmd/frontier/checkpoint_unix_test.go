@@ -129,8 +129,7 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// Where no checkpoints are to be made, whoever asks for one is told so, and the crawl
-// goes on.
+// Without -checkpoint-dir, a signal for a checkpoint is answered with a warning, and the crawl continues.
 func TestNoCheckpointsOnDemand(t *testing.T) {
 	c, addr := serve(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

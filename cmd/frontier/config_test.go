@@ -102,7 +102,7 @@ func TestFlagsCountBeforeTheFile(t *testing.T) {
 	assert.Contains(t, out, "\nmin-delay = '2s'\n")
 }
 
-// All that is wrong with a file is told at once, each with its line, and nothing is done.
+// All faults of a file are reported at once, each with its line, and nothing is done.
 func TestAllFaultsOfAConfiguration(t *testing.T) {
 	lines := []struct{ text, says string }{
 		{`workers = 0`, `workers is 0; want >= 1`},

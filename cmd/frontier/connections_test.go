@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Connections that are held open keep nobody out.
+// Idle connections keep no client out.
 func TestServeBoundsConnections(t *testing.T) {
 	base, stop, _ := serving(t, "-dir", filepath.Join(t.TempDir(), "state"), "-max-connections", "2")
 	var held []net.Conn

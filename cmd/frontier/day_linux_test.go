@@ -248,7 +248,7 @@ func (c *dayCrawl) pass(what string, long time.Duration) {
 	}
 }
 
-// recovered waits until what failed is told to work again.
+// recovered waits until the log says that what failed works again.
 func (c *dayCrawl) recovered(after string) {
 	c.t.Helper()
 	for end := time.Now().Add(time.Minute); ; <-time.After(100 * time.Millisecond) {
@@ -387,7 +387,7 @@ func TestADayInTheLife(t *testing.T) {
 	warnings(t, out.String())
 }
 
-// warnings sees that each trouble of the day was told once.
+// warnings checks that each trouble of the day was logged once.
 func warnings(t *testing.T, log string) {
 	t.Helper()
 	count := map[string]int{}

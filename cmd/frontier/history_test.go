@@ -66,9 +66,8 @@ func readLog(t *testing.T, path string) (all []crawllog.Record) {
 	return all
 }
 
-// explain answers for a URL that was fetched, one that was given up, one that was refused,
-// a link that was not taken, and one that nobody knows; what was given up can be listed
-// and brought back.
+// explain answers for a URL that was fetched, given up, refused, not taken as a link, or never seen; URLs
+// that were given up can be listed and brought back.
 func TestWhatBecameOfAURL(t *testing.T) {
 	addr, well := moody(t)
 	dir := filepath.Join(t.TempDir(), "state")

@@ -53,7 +53,7 @@ func TestImportBeginsNothing(t *testing.T) {
 	assert.Len(t, entries, 1)
 }
 
-// A list is spelled as the crawl spells URLs; lines that are none are counted, and told.
+// URLs of a list are normalized as the crawl does; bad lines are counted and reported.
 func TestImportOfAList(t *testing.T) {
 	tmp := t.TempDir()
 	dir, list := filepath.Join(tmp, "state"), filepath.Join(tmp, "list")

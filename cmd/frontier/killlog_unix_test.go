@@ -27,8 +27,8 @@ var (
 	kills       = flag.Int("frontier.kills", 3, "how often that is killed")
 )
 
-// heap serves pages of which page N links to 2N+1 and 2N+2, and counts how often each is
-// asked for. Some are not there, some fail once.
+// heap serves pages, where page N links to 2N+1 and 2N+2, and counts the requests for each. Some pages
+// are missing, some fail once.
 type heap struct {
 	pages int
 

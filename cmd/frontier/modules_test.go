@@ -51,7 +51,7 @@ func TestModules(t *testing.T) {
 	assert.Contains(t, out, "5 pages", "all have the same words, but each leads to another")
 }
 
-// All mirrors are told of at the end.
+// All mirrors are reported at the end.
 func TestMirrorsAreTold(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int

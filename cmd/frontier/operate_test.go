@@ -404,8 +404,8 @@ func TestThePagesTokenIsNotShown(t *testing.T) {
 	assert.Contains(t, stderr, "the first line of "+file+" is empty")
 }
 
-// An address for the page that was asked for and cannot be had is an error, before
-// anything is done; one that other machines reach is told.
+// If the page's address was given and cannot be had, that is an error, before anything is done; an
+// address that other machines reach is reported.
 func TestThePageIsWhereItWasAskedFor(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listing tells of each file and folder in dir what a write would change.
+// listing describes each file and folder in dir by what a write would change.
 func listing(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -119,8 +119,8 @@ func chown(t *testing.T, dir string, uid int) {
 	}))
 }
 
-// Who may read a crawl may look at it, whoever it belongs to. None but its owner may change
-// it: what others write there would keep the owner out.
+// A user who may read a crawl may inspect it, whoever owns it. Only its owner may change it: files that
+// others write there would keep the owner out.
 func TestCrawlsOfOtherUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("it takes root to be another user")

@@ -81,7 +81,7 @@ func selfContained(t *testing.T, page string) {
 	assert.NotContains(t, page, "ZgotmplZ")
 }
 
-// The sums are those of the record: contacts that came too early, pauses, mirrors, kills.
+// The sums agree with the record: early contacts, pauses, mirrors, kills.
 func TestReportSumsUp(t *testing.T) {
 	dir := t.TempDir()
 	w := recordFlags{max: 1 << 20}

@@ -1,5 +1,4 @@
-// This file asks a server for more than it may hold, and tells what memory it took and what an honest client got
-// meanwhile.
+// This file overloads a server, and measures its memory and what an honest client gets meanwhile.
 
 package main
 
@@ -123,8 +122,8 @@ func (s *loadedServer) page(c *http.Client, links []byte) error {
 	return err
 }
 
-// unread sends a request on each of n connections, and reads the beginning of the answers. closeAll tells how many had
-// which status.
+// unread sends a request on each of n connections, and reads the beginning of the responses. closeAll
+// counts them by status.
 func (s *loadedServer) unread(n int, request string) (closeAll func() map[string]int) {
 	var conns []net.Conn
 	var mu sync.Mutex

@@ -1,4 +1,4 @@
-// This file tests that frontier serve keeps what URLFrontier clients told it, through kills.
+// This file tests that frontier serve keeps what URLFrontier clients sent, through kills.
 
 package main
 

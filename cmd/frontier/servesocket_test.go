@@ -60,7 +60,7 @@ func TestServeLeavesASocketThatIsInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
-	for range 10_000 { // nobody accepts them
+	for range 10_000 { // no process accepts them
 		conn, err := net.DialTimeout("unix", path, time.Second)
 		if err != nil {
 			break

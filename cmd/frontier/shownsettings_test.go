@@ -1,4 +1,4 @@
-// This file tests what the page tells of a crawl's settings.
+// This file tests what the page shows of a crawl's settings.
 
 package main
 

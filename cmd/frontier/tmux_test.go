@@ -26,7 +26,7 @@ import (
 
 var captures = flag.String("captures", "", "`file` for what terminals show of top; empty: there are none")
 
-// endless serves hosts of which each page links to more, and to other hosts.
+// endless serves hosts whose pages link to more pages, and to other hosts.
 func endless(w http.ResponseWriter, r *http.Request) {
 	var n int
 	_, _ = fmt.Sscanf(r.URL.Path, "/%d", &n)
@@ -41,7 +41,7 @@ func endless(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// terminals are those of one tmux server, which ends with the test.
+// terminals belong to one tmux server, which ends with the test.
 type terminals struct {
 	t      *testing.T
 	socket string

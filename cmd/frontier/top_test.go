@@ -47,7 +47,7 @@ var noon = time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func in(d time.Duration) *time.Time { t := noon.Add(d); return &t }
 
-// busyCrawl is a crawl of which there is much to say.
+// busyCrawl is a crawl with much to show.
 func busyCrawl() *crawlSays {
 	c := &crawlSays{status: console.Status{
 		Title: "state", Now: noon, Running: 7200, Waiting: 123456, WaitingBy: []int64{1, 0, 5000, 118455}, Hosts: 400, Quarantined: 1, Memory: 5 << 20, MemoryBudget: 512 << 20,
@@ -93,7 +93,7 @@ func press(m *top, keys ...string) (cmd tea.Cmd) {
 	return cmd
 }
 
-// Whatever is to be shown, and however small the terminal is, nothing is wider or longer.
+// Whatever the content, and however small the terminal, no line is too wide and the screen not too long.
 func TestScreenFits(t *testing.T) {
 	m := topOf(t, busyCrawl())
 	for _, size := range [][2]int{{80, 24}, {200, 60}, {20, 24}, {20, 10}, {1, 1}, {0, 0}, {40, 3}} {
@@ -198,7 +198,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 	assert.False(t, isTerminal(f))
 }
 
-// How fresh the copy is, and at what price, is told from the beginning on.
+// The freshness of the copy, and its price, are shown from the beginning.
 func TestStatusOfARecrawl(t *testing.T) {
 	r := startCrawl(t, "-recrawl", "-recrawl-budget", "50")
 	code, out, stderr := operate(t, "status", "-dir", r.dir)

@@ -32,8 +32,8 @@ const cutText = `[...document.querySelectorAll("main *, .hero *")].filter(e => {
 	return r.right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && s.display !== "inline";
 }).map(e => e.outerHTML)`
 
-// Every page is usable with a screen reader, in colours that can be told apart, and on a
-// phone without scrolling sideways.
+// Every page works with a screen reader, has distinguishable colours, and needs no sideways scrolling on
+// a phone.
 func TestAccessibility(t *testing.T) {
 	x, w := launch(t).open(t, 1280, 900), crawling(t)
 	x.until(t, "something failed", func() bool { return w.f.Stats().Waiting > 100 && w.f.Stats().Done[frontier.Failed] > 0 })

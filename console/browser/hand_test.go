@@ -1,8 +1,7 @@
 //go:build unix
 
-// This file is an operator's hands and eyes: pages are opened, looked at, clicked and
-// typed into as by a person, with a mouse and keys that the page cannot tell from real
-// ones.
+// This file drives pages like an operator: it opens, reads and clicks them and types into them, with
+// mouse and key events that the page cannot distinguish from real ones.
 
 package browser
 
@@ -119,7 +118,7 @@ func (x *tab) submit(t *testing.T, button, want string) {
 	})
 }
 
-// focused tells whether an element has the focus.
+// focused reports whether an element has the focus.
 func (x *tab) focused(t *testing.T, selector string) bool {
 	yes, _ := tryEval[bool](t, x, "document.activeElement?.matches("+quoted(selector)+") ?? false")
 	return yes

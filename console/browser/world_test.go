@@ -40,7 +40,7 @@ type world struct {
 	asks map[string]int // requests of the crawler, by host
 }
 
-// requests are those of the crawler to a host so far, and to all.
+// requests counts the crawler's requests so far, to a host and to all.
 func (w *world) requests(host string) (of, all int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -150,7 +150,7 @@ func TestAKilledRunIsTold(t *testing.T) {
 	assert.Zero(t, first[0].Count)
 }
 
-// What could not be written is counted, and told in the log once it can be written again.
+// Records that could not be written are counted, and reported in the log once it can be written again.
 func TestMissingRecordsAreTold(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, filepath.Join(dir, "ends.jsonl"), 0)

@@ -148,7 +148,7 @@ func readByCurl(t *testing.T, addr string, n int) (ok []bool, bodies []string) {
 		}
 		cmd := exec.Command("curl", "-q", "-s", "--http1.1", "--noproxy", "*", "--max-time", "20", "-w", "%{exitcode} %{http_code}\n", "-K", "-")
 		cmd.Stdin = strings.NewReader(config.String())
-		out, _ := cmd.Output() // its error is that of the last answer
+		out, _ := cmd.Output() // its error concerns the last answer
 		require.NotEmpty(t, out)
 		for l := range strings.Lines(string(out)) {
 			b, _ := os.ReadFile(filepath.Join(dir, strconv.Itoa(len(ok)))) // no file: no body

@@ -59,7 +59,7 @@ func TestTheMostSpecificSiteCounts(t *testing.T) {
 	}
 }
 
-// secrets are the Sites of a host whose login nobody else may have.
+// secrets are the Sites of a host whose login must not leak.
 func secrets(scope string) []Site {
 	return []Site{
 		{Scope: scope, Secret: true, Header: http.Header{"Authorization": {"Bearer hunter2"}, "X-Key": {"hunter2"}}, Cookies: cookie("session", "hunter2")},
@@ -67,8 +67,7 @@ func secrets(scope string) []Site {
 	}
 }
 
-// A secret goes to the hosts that it is for, over https, and to nobody else, wherever they redirect
-// to.
+// A secret goes only to its hosts, over https, wherever they redirect to.
 func TestSecretsReachTheirHostOnly(t *testing.T) {
 	cert, roots := certificate(t, "*.example", time.Now().Add(time.Hour))
 	redirects := func(w http.ResponseWriter, r *http.Request) {

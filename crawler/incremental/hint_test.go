@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/processing"
 )
 
-// sited is a web of four pages that never change, and a sitemap, other every day,
-// which says from day 60 on of page 0 what claim tells, and of the others the truth.
+// sited is a web of four pages that never change, and a sitemap that changes every day. From day 60 on
+// the sitemap gives the date claim for page 0, and true dates for the others.
 func sited(claim func(at time.Duration) time.Duration) *web {
 	w := newWeb()
 	links := []string{"/sitemap.xml"}

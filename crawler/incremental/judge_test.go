@@ -1,4 +1,4 @@
-// This file tests what counts as a change, and servers that do not tell the truth.
+// This file tests what counts as a change, and servers that lie.
 
 package incremental
 

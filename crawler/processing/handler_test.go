@@ -143,7 +143,7 @@ func TestArchiveBesideOthers(t *testing.T) {
 	}
 }
 
-// Pages that ask not to be archived are archived unless that is to be honoured.
+// Pages that ask not to be archived are archived, except with HonourNoArchive.
 func TestNoArchive(t *testing.T) {
 	tags := map[string]string{"/all": "noindex, noarchive", "/us": "Test: noarchive", "/others": "otherbot: noarchive", "/file": "noarchive"}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -111,7 +111,7 @@ func TestTheLatestPayloadsAreRemembered(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, captured, "one", "two")
 	fill(t, dir, captured.Add(time.Hour), "three", "four", "two")
-	for i, name := range []string{"one", "three"} { // as of a system whose files tell when they were written
+	for i, name := range []string{"one", "three"} { // as on a system whose files record when they were written
 		names, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("*-%s-*.cdxj", captured.Add(time.Duration(i)*time.Hour).Format("20060102150405"))))
 		require.NoError(t, err)
 		require.Len(t, names, 1, name)

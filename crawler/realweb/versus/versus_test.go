@@ -86,7 +86,7 @@ func TestOddity(t *testing.T) {
 	}
 }
 
-// What the crawl and the collector tell is read whatever stands between.
+// The output of the crawl and of the garbage collector is parsed, whatever is in between.
 func TestWhatIsTold(t *testing.T) {
 	m := collected.FindStringSubmatch("gc 14 @1.204s 2%: 0.03+1.2+0.01 ms clock, 0.06+0.1/1.1/0+0.02 ms cpu, 14->15->7 MB, 15 MB goal, 0 MB stacks, 0 MB globals, 2 P")
 	require.NotNil(t, m)
