@@ -210,6 +210,10 @@ var pageNames = setOf("htm", "html", "xhtml", "xht", "shtml", "php", "asp", "asp
 // maxDocuments is how deep documents in srcdoc attributes are read.
 const maxDocuments = 3
 
+// maxBases is how many documents in srcdoc attributes of a page may have a base of their own. A base as long as a URL
+// may be takes megabytes and milliseconds.
+const maxBases = 64
+
 // document adds the links of a document in an attribute (srcdoc). Its base is the page's, and its base
 // element is relative to that (HTML Standard, "fallback base URL").
 func (x *extractor) document(srcdoc []byte) {
@@ -222,10 +226,18 @@ func (x *extractor) document(srcdoc []byte) {
 		_ = inner.run(bytes.NewReader(srcdoc)) // there is nothing to go wrong in memory
 	}
 	inner.endAnchor()
-	own := 0
+	x.page.Skipped += inner.page.Skipped
+	x.page.Dropped += inner.page.Dropped
+	own, bases := 0, len(inner.inner)
+	if inner.hasBase {
+		own, bases = len(x.inner)+1, bases+1
+	}
+	if bases > 0 && len(x.inner)+bases > maxBases {
+		x.page.Dropped += len(inner.page.Links)
+		return
+	}
 	if inner.hasBase {
 		x.inner = append(x.inner, innerBase{href: inner.base})
-		own = len(x.inner)
 	}
 	shift := len(x.inner)
 	at := func(k int) int { // what inner calls k
@@ -248,8 +260,6 @@ func (x *extractor) document(srcdoc []byte) {
 		}
 		x.page.Links = append(x.page.Links, l)
 	}
-	x.page.Skipped += inner.page.Skipped
-	x.page.Dropped += inner.page.Dropped
 }
 
 // addAttr adds a link; an empty value means the page itself.

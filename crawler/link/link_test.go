@@ -412,3 +412,12 @@ func TestHeaderURL(t *testing.T) {
 	assert.Equal(t, "http://a.example/caf%E9", head.Links[0].URL)
 	assert.Equal(t, "http://a.example/na%EFve", head.Links[1].URL)
 }
+
+func TestDocumentsWithTooManyBases(t *testing.T) {
+	of := func(base string) string { return "<iframe srcdoc='" + base + "<a href=x>'></iframe>" }
+	p := extract(t, strings.Repeat(of("<base href=/b/>"), maxBases+3)+of(""), Options{})
+	require.Len(t, p.Links, maxBases+1)
+	assert.Equal(t, 3, p.Dropped)
+	assert.Equal(t, "http://a.example/b/x", p.Links[maxBases-1].URL)
+	assert.Equal(t, "http://a.example/dir/x", p.Links[maxBases].URL)
+}

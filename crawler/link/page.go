@@ -23,7 +23,8 @@ type Page struct {
 	// Skipped counts links of wanted kinds that a crawler cannot follow: with other schemes,
 	// invalid or too long.
 	Skipped int
-	// Dropped counts links beyond Options.MaxLinks, and those after the URLs took MaxURLs together.
+	// Dropped counts links beyond Options.MaxLinks, those after the URLs took MaxURLs together, and
+	// those of documents in attributes after 64 of these had a base of their own.
 	Dropped int
 	// TextTruncated means that Text reached Options.MaxPageText.
 	TextTruncated bool
