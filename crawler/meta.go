@@ -192,12 +192,12 @@ func (m meta) was(url string) bool {
 // The flags of a redirect.
 const (
 	setCookie = 1 << iota // its answer set a cookie
-	foreign               // its Meta is the user's, and is not to be replaced
+	foreign               // its Meta is the user's, and must not be replaced
 	flags     = setCookie | foreign
 )
 
-// maxReturns is how often redirects may lead back to a URL because cookies were set: for their sake, and for those
-// of a second wall.
+// maxReturns is how often redirects may lead back to a URL because cookies were set: once for the
+// cookies, and once for a second cookie wall.
 const maxReturns = 2
 
 // hop returns a chain's record of a URL, without flags.
@@ -209,8 +209,8 @@ func sum(url string) uint64 {
 	return h.Sum64()
 }
 
-// validETag returns an ETag as a server sent it; empty if it is none, or too long
-// (RFC 9110 section 8.8.3).
+// validETag returns an ETag as a server sent it; empty if it is invalid, or too long (RFC 9110 section
+// 8.8.3).
 func validETag(s string) string {
 	tag := s
 	if len(tag) > 2 && tag[:2] == "W/" {

@@ -111,7 +111,7 @@ func Parked(ctx context.Context, f *frontier.Frontier, crawl uint32, host, url s
 
 // parking manages lots. The frontier's settings of crawls are its only memory.
 type parking struct {
-	f keeper // nil if the frontier is none: nothing can be parked
+	f keeper // nil if the frontier is not a keeper: nothing can be parked
 
 	mu         sync.Mutex
 	generation [parkings]uint32 // guarded by mu; of the lots in use

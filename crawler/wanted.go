@@ -39,7 +39,7 @@ func (r *refusals) counts() map[string]int64 {
 	return maps.Clone(r.by)
 }
 
-// refuse returns why a URL is not to be crawled, or the zero Reason, and counts it.
+// refuse returns why a URL must not be crawled, or the zero Reason, and counts the refusal.
 func (c *Crawler) refuse(e frontier.Entry) filter.Reason {
 	r := c.reason(e)
 	if r.Refused() {
@@ -114,8 +114,8 @@ func (c *Crawler) refusesHost(site, url string) filter.Reason {
 	return filter.Reason{}
 }
 
-// Wanted returns why the crawler would refuse a link to a URL, which must be normalized, or nil. A
-// refusal is counted like that of a link.
+// Wanted returns why the crawler would refuse a link to a URL, which must be normalized, or nil. It
+// counts a refusal as a link's.
 func (c *Crawler) Wanted(e frontier.Entry) error {
 	r := c.refuse(e)
 	switch {

@@ -110,7 +110,7 @@ func (c *contact) end(err error) {
 	c.err = c.f.Done(c.lease, o)
 	switch {
 	case errors.Is(c.err, frontier.ErrNotLeased), errors.Is(c.err, frontier.ErrClosed):
-		c.err = nil // it expired: its host was left alone from then on
+		c.err = nil // it expired: the host's pause began then
 	case c.err != nil: // of a Judge that makes no sense: the lease must end all the same
 		c.err = errors.Join(c.err, c.f.Done(c.lease, frontier.Outcome{Result: frontier.Requeue, Ended: c.ended}))
 	}

@@ -112,7 +112,7 @@ func (r *Robots) CrawlDelay(rawURL string) (time.Duration, bool) {
 	return s.delay, s.delay > 0
 }
 
-// verdict is what robots.txt says of a site's URLs, at one moment.
+// verdict is what robots.txt allows for a site's URLs, at one moment.
 type verdict struct {
 	rules *robots.Rules
 	delay time.Duration

@@ -116,10 +116,10 @@ func (v *Visit) begin(t *Transport, req *http.Request) (*contact, error) {
 	return c, nil
 }
 
-// Outcome returns how the requests under the lease ended, for Done. It closes the body of the
-// answer if that is still open. The target of a redirect is in Add, with the depth and weight of
-// the lease's URL. If no request was sent, the Outcome says so: Requeue if the URL is to come
-// again, as when robots.txt has to be read first, otherwise Denied.
+// Outcome returns how the requests under the lease ended, for Done. It closes the body of the answer if
+// that is still open. The target of a redirect is in Add, with the depth and weight of the lease's URL.
+// If no request was sent, the Result is Requeue if the URL must come again, as when robots.txt has to be
+// read first, otherwise Denied.
 func (v *Visit) Outcome() frontier.Outcome {
 	v.mu.Lock()
 	defer v.mu.Unlock()

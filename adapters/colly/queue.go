@@ -1,4 +1,4 @@
-// This file has what goes into the queue: URLs, requests and links of pages.
+// This file puts URLs, requests and links of pages into the queue.
 
 package frontiercolly
 
@@ -137,8 +137,8 @@ func (q *Queue) Visit(r *colly.Request, link string) error {
 	return q.admit(k, r.Ctx)
 }
 
-// collectorOf returns the collector of the page that has the Ctx, that of Run for others; nil if there
-// is none yet.
+// collectorOf returns the collector of the page with a Ctx; for other Ctx the collector of Run, or nil
+// before Run.
 func (q *Queue) collectorOf(ctx *colly.Context) (string, *colly.Collector) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

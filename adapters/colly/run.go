@@ -18,8 +18,8 @@ var ErrRunning = errors.New("frontiercolly: the queue is running")
 
 // Run performs requests with c until none is left, Stop is called, c.Context ends, the frontier is closed
 // or fails. Pages that are being fetched end before it returns; URLs that it leaves stay in the frontier.
-// The error is nil if the queue is exhausted, stopped or closed, that of c.Context, a
-// *frontier.HeldError if only held URLs are left, or what went wrong. A panic in a callback counts as a
+// It returns nil if the queue is exhausted, stopped or closed, c.Context's error if that ended, a
+// *frontier.HeldError if only held URLs are left, or the failure. A panic in a callback counts as a
 // failed try of its page, and Run panics.
 //
 // Run attaches c first, under the empty name.

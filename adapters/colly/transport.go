@@ -23,7 +23,7 @@ type wire struct {
 	expected map[*url.URL]expected // guarded by mu; by the URL that OnRequest saw, the same pointer
 }
 
-// expected is a request between OnRequest and its end: that of a page, or one that must fail.
+// expected is a request between OnRequest and its end: a page's, or one that must fail.
 type expected struct {
 	page *page
 	err  error

@@ -158,9 +158,8 @@ func List(dir string) ([]string, error) {
 }
 
 // Take makes a checkpoint and returns its path. After an error nothing of it is left, and older
-// checkpoints stay; the error wraps that of the part that failed, for instance syscall.ENOSPC. If
-// the checkpoint is complete but an older one cannot be removed, Take returns both the path and an
-// error.
+// checkpoints stay; the error wraps the failed part's error, for instance syscall.ENOSPC. If the
+// checkpoint is complete but an older one cannot be removed, Take returns both the path and an error.
 func (k *Keeper) Take(ctx context.Context) (path string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,8 +16,8 @@ const maxAddrs = 16
 
 // answer is what is known about a name.
 type answer struct {
-	addrs []netip.Addr // none: there are none
-	err   error        // why there are none
+	addrs []netip.Addr // empty: err says why
+	err   error        // why there are no addresses
 	ttl   time.Duration
 }
 

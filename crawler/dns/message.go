@@ -38,8 +38,8 @@ type reply struct {
 	gone  bool          // the name does not exist
 }
 
-// refusesEDNS reports whether an error may be that of a server that does not understand EDNS (RFC 6891 section 7,
-// RFC 2671 section 5.3).
+// refusesEDNS reports whether an error may come from a server that does not understand EDNS (RFC 6891
+// section 7, RFC 2671 section 5.3).
 func refusesEDNS(err error) bool {
 	e, ok := errors.AsType[serverError](err)
 	return ok && (e.code == dnsmessage.RCodeFormatError || e.code == dnsmessage.RCodeNotImplemented || e.code == dnsmessage.RCodeServerFailure)

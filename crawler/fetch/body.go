@@ -29,9 +29,9 @@ type reading struct {
 	conn   *timedConn
 	body   *spool.Body
 	larger func() int64 // the limit for a larger body, called when limit is reached; nil if none
-	large  func()       // called when the body is no longer small; nil if it was, or there is none
+	large  func()       // called when the body is no longer small; nil after that, or without a callback
 	ended  bool         // a limit was met
-	bomb   bool         // the limit was that of the ratio
+	bomb   bool         // the limit was the one on the compression ratio
 }
 
 // readBody reads a body into res. It reports whether the server's answer was read to its end.

@@ -41,10 +41,9 @@ func codings(h http.Header) (words []string, supported int) {
 	return words, supported
 }
 
-// Coded returns the Content-Encoding of a body that is still encoded; empty if it is not. Words that
-// are no coding change nothing (Fetch Standard, "handle content codings"), and some servers name
-// codings that they do not apply; so head, the first 512 bytes of the body, decides. The header is
-// that of a Result.
+// Coded returns the Content-Encoding of a body that is still encoded; empty if it is not. Unknown codings
+// have no effect (Fetch Standard, "handle content codings"), and some servers name codings that they do
+// not apply; so head, the first 512 bytes of the body, decides. The header comes from a Result.
 func Coded(h http.Header, head []byte) string {
 	words, _ := codings(h)
 	if len(words) == 0 || !binary(head) {
@@ -155,8 +154,8 @@ func (d *decoder) brotli(r io.Reader, head []byte) bool {
 	return true
 }
 
-// gunzip reads all members of a gzip stream. As in browsers, the checksum and the length behind a
-// member are not judged, and may be missing; bytes behind it that begin no other are ignored.
+// gunzip reads all members of a gzip stream. As in browsers, the checksum and the length after a member
+// are not checked, and may be missing; bytes after it that begin no other member are ignored.
 type gunzip struct {
 	in *bufio.Reader
 	io.Reader

@@ -75,7 +75,7 @@ func Redact(rawURL string) string {
 	return rawURL
 }
 
-// ClassOf returns the class of an error of Fetch; Other if it is none.
+// ClassOf returns the class of an error of Fetch; Other for any other error.
 func ClassOf(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class

@@ -37,10 +37,10 @@ type Site struct {
 	// Cookies are sent with each request: Name and Value count. A cookie of the same name in
 	// Options.Jar, which the host set later, takes precedence.
 	Cookies []*http.Cookie
-	// Secret makes a secret of Header and Cookies. A secret is not sent to all hosts (*), to the
-	// domains of a public suffix (*.co.uk), over plain http, or to another port than 443, unless
-	// Scope is an origin that says so. Result.Request, and so a WARC file, has the word
-	// "redacted" in its place. The field Authorization must be a secret.
+	// Secret makes Header and Cookies secret. A secret is not sent to all hosts (*), to the domains of a
+	// public suffix (*.co.uk), over plain http, or to another port than 443, unless Scope is an origin
+	// with that scheme and port. Result.Request, and so a WARC file, has the word "redacted" in its
+	// place. The field Authorization must be a secret.
 	Secret bool
 	// Proxy, if set, is used instead of Options.Proxy: an http, https or socks5 URL. Direct means
 	// that no proxy is used.

@@ -29,9 +29,9 @@ type TrapOptions struct {
 	// MaxFacets is the maximum number of fetched pages with at least three parameters per path.
 	// Zero means 5000.
 	MaxFacets int
-	// MaxCalendar is the maximum number of fetched pages per host whose path or query ends in a
-	// date, as those of calendars do and articles do not. Dates before 1900 and more than two years
-	// ahead are refused at once. Zero means 2000; MaxSameText ends most calendars before.
+	// MaxCalendar is the maximum number of fetched pages per host whose path or query ends in a date, as
+	// calendars' do and articles' do not. Dates before 1900 and more than two years ahead are refused at
+	// once. Zero means 2000; MaxSameText ends most calendars before.
 	MaxCalendar int
 	// MaxSessions is the maximum number of fetched pages per path with different values of a
 	// parameter that has a session's name. Zero means 50.
@@ -40,10 +40,10 @@ type TrapOptions struct {
 	// numbers, identifiers that look random, and the values of parameters. Zero means 500,000.
 	MaxPerPattern int
 	// MaxSameText is the maximum number of fetched pages per host and pattern that had the text of
-	// another one (Target.Text), if they are more than half of its pages. Paths that have a segment
-	// twice are one pattern. It is also the maximum of two kinds of pages of a host with Target.Links:
-	// those of calendars that lead nowhere but to other dates and where an earlier one led, and those whose
-	// relative links go in circles. Zero means 100.
+	// another one (Target.Text), if they are more than half of its pages. Paths that have a segment twice
+	// are one pattern. It also bounds two kinds of pages of a host with Target.Links: calendar pages that
+	// lead only to other dates and to places where earlier ones led, and pages whose relative links go in
+	// circles. Zero means 100.
 	MaxSameText int
 	// Now returns the time, to judge dates. Nil means time.Now.
 	Now func() time.Time

@@ -1,5 +1,5 @@
-// This file is the Scheduler of the frontier: that of package recrawl/adapter, with what only a
-// crawler knows about a visit.
+// This file wraps the Scheduler of package recrawl/adapter, and adds what only a crawler knows about a
+// visit.
 
 package incremental
 

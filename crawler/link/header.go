@@ -147,7 +147,7 @@ func readValue(s string) (value, rest string) {
 	return b.String(), ""
 }
 
-// afterComma skips to behind the next comma that is in no quoted string.
+// afterComma skips to after the next comma outside quoted strings.
 func afterComma(s string) string {
 	quoted := false
 	for i := 0; i < len(s); i++ {

@@ -149,8 +149,7 @@ func (x *Index) begin() error {
 // opened.
 func (x *Index) Hasher() *Hasher { return x.hasher }
 
-// Close ends the use of an Index. What was added is there when its folder is opened again, even
-// without Close.
+// Close ends the use of an Index. Pages added so far are in its folder even without Close.
 func (x *Index) Close() error {
 	x.life.Lock()
 	defer x.life.Unlock()

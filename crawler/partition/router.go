@@ -18,7 +18,7 @@ type Options struct {
 	Self string
 	// Splitter decides which node owns a host. Nil means that this node owns all hosts.
 	Splitter Splitter
-	// HostKey must be that of the frontiers' Options. Nil means frontier.HostName.
+	// HostKey must be the same as in the frontiers' Options. Nil means frontier.HostName.
 	HostKey func(url string) (string, error)
 	// Send sends entries to the node that owns them, and returns when the Add of its frontier has
 	// returned: until then no other node has stored them. Entries that this Add refuses are not an

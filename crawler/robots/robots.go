@@ -145,7 +145,7 @@ func (r *Robots) merge(out *Rules, token string) bool {
 // Invariants:
 //   - rules are in the order of [rule.compare], so the first that matches decides
 //   - nodes are in the order of their texts
-//   - wild has the rules with a wildcard or a $, those of a node adjacent, in the order of rules
+//   - wild has the rules with a wildcard or a $, a node's adjacent, in the order of rules
 type Rules struct {
 	rules    []rule
 	nodes    []node

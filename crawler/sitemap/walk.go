@@ -57,7 +57,7 @@ type walk struct {
 	fetch func(context.Context, string) (File, error)
 	opts  WalkOptions
 	yield func(Entry, error) bool
-	known map[string]bool // files fetched, or not to be
+	known map[string]bool // files that were fetched, or must not be
 }
 
 // file reads one file and those below it. It returns false when the walk must end.

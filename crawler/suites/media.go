@@ -55,7 +55,7 @@ func field(s string) string {
 	return string(b)
 }
 
-// mediaCase compares what a crawler reads of a type: parameters other than charset are nothing to it.
+// mediaCase compares what a crawler uses of a type: of the parameters only charset.
 func mediaCase(r *report, id string, got media.Type, want, encoding string) {
 	essence, _, _ := strings.Cut(want, ";")
 	e, _ := media.Lookup(got.Charset)

@@ -36,7 +36,7 @@ const shieldMark = "_"
 
 // shieldHost reads a host as the URL Standard does, and returns what the parser reads in the same way.
 func shieldHost(u *whatwg.Url, host string) string {
-	const refused = " " // behind it
+	const refused = " " // the parser refuses hosts with a blank
 	if strings.HasPrefix(host, "[") {
 		if strings.Count(host, "[") > 1 || strings.Count(host, "]") > 1 { // the parser drops all of them
 			return host + refused

@@ -14,7 +14,7 @@ var ErrTyped = errors.New("want a URL like http://example.org/, or a host")
 
 var (
 	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
-	port   = regexp.MustCompile(`^[^:/?#]+:[0-9]+([/?#]|$)`) // behind a host
+	port   = regexp.MustCompile(`^[^:/?#]+:[0-9]+([/?#]|$)`) // after a host
 	noPort = regexp.MustCompile(`^[^/?#]*:([/?#]|$)`)        // as in ht!tp:/x, which is not meant as a host
 )
 

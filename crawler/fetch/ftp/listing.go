@@ -18,8 +18,8 @@ type entry struct {
 	time   time.Time // zero: not known
 }
 
-// parseLine reads a line. False means that it was not understood; an entry without a
-// name that it is none.
+// parseLine parses a line. It returns false for a line that it does not understand, and an entry without
+// a name for a line that describes no file.
 func parseLine(line string) (entry, bool) {
 	if line == "" || strings.HasPrefix(line, "total ") {
 		return entry{}, true
@@ -119,7 +119,7 @@ func parseEPLF(line string) (entry, bool) {
 	return e, true
 }
 
-// sizeOf reads a size; -1 if it is none.
+// sizeOf parses a size; -1 if s is not a size.
 func sizeOf(s string) int64 {
 	n, err := strconv.ParseUint(s, 10, 63)
 	if err != nil {
