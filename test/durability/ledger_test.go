@@ -104,7 +104,8 @@ func (g *ledger) add(entries []frontier.Entry) {
 // visit takes a URL, and finishes it with outlinks.
 func (g *ledger) visit(o frontier.Outcome) {
 	g.Helper()
-	hook.Of(g.w.F).Sweep() // else a deletion may have what comes first
+	hook.Of(g.w.F).Sweep()     // else a deletion may have what comes first
+	hook.Of(g.w.F).ReadTimed() // else a Delete may find later what is due now
 	l, _, err := g.w.TryNext()
 	if g.failed(err) {
 		l, _, err = g.w.TryNext()
