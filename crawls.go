@@ -216,8 +216,9 @@ func (f *Frontier) Crawls() []uint32 {
 //
 // The numbers are exact as of the last call that returned, with these exceptions. While a Delete is
 // under way, and after an opening until what was deleted before is found, dead URLs count as waiting, and
-// as many may be missing among the scheduled ones. A URL on disk that a Force has replaced counts until its
-// record is read; QueueStats reads it if at most 32 blocks of scheduled and finished URLs are on disk.
+// as many may be missing among the scheduled ones. A URL that a Force has replaced counts twice until its old
+// record is read from disk: QueueStats reads it at once if there are at most 32 blocks of scheduled and
+// finished URLs.
 // URLs in damaged blocks count, and deleted ones whose leases are out do not.
 func (f *Frontier) QueueStats(host string, crawl uint32) (QueueStats, bool, error) {
 	if !f.opts.Count {

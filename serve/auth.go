@@ -21,13 +21,13 @@ import (
 type Role uint8
 
 const (
-	Nobody  Role = iota // nothing
-	Look                // read
-	Crawl               // add URLs, take leases and end them
-	Operate             // change rules and crawls, delete, export and import
+	Anonymous Role = iota // nothing
+	Look                  // read
+	Crawl                 // add URLs, take leases and end them
+	Operate               // change rules and crawls, delete, export and import
 )
 
-var roleNames = [...]string{"nobody", "look", "crawl", "operate"}
+var roleNames = [...]string{"anonymous", "look", "crawl", "operate"}
 
 // String returns the role's name in lower case.
 func (r Role) String() string {
@@ -42,7 +42,7 @@ func ParseRole(s string) (Role, error) {
 	if i := slices.Index(roleNames[:], s); i > 0 {
 		return Role(i), nil
 	}
-	return Nobody, fmt.Errorf("there is no role %.40q; want look, crawl or operate", s)
+	return Anonymous, fmt.Errorf("there is no role %.40q; want look, crawl or operate", s)
 }
 
 // Tokens are the secrets that clients may present. Only their hashes are kept.

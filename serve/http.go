@@ -66,9 +66,9 @@ var routes = []route{
 	{"GET", "/v1/export", Operate, toConsole("/api/export", ""), ""},
 	{"POST", "/v1/import", Operate, (*Service).postImport, ""},
 	{"GET", "/metrics", Look, toConsole("/metrics", ""), anyQuery},
-	{"GET", "/livez", Nobody, (*Service).getLive, anyQuery},
-	{"GET", "/readyz", Nobody, (*Service).getReady, anyQuery},
-	{"GET", "/v1/openapi.json", Nobody, (*Service).getOpenAPI, ""},
+	{"GET", "/livez", Anonymous, (*Service).getLive, anyQuery},
+	{"GET", "/readyz", Anonymous, (*Service).getReady, anyQuery},
+	{"GET", "/v1/openapi.json", Anonymous, (*Service).getOpenAPI, ""},
 }
 
 // methodsOf maps each path to its methods.
@@ -124,7 +124,7 @@ func (s *Service) routed() http.Handler {
 
 // refuse answers a request that no route serves.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, kind string, status int, detail string) {
-	s.answer(w, r, &route{role: Nobody, query: anyQuery, answer: func(*Service, *call) error {
+	s.answer(w, r, &route{role: Anonymous, query: anyQuery, answer: func(*Service, *call) error {
 		return &problem{kind: kind, status: status, detail: detail}
 	}})
 }
@@ -155,7 +155,7 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 	}
 	if err == nil {
 		switch {
-		case x.role == Nobody:
+		case x.role == Anonymous:
 			err = x.answer(s, c)
 		case s.requests.Load() > int64(s.o.MaxRequests):
 			h.Set("Connection", "close") // for health probes
@@ -254,9 +254,9 @@ func (s *Service) admit(c *call, x *route) error {
 		return &problem{kind: "bad-request", status: http.StatusUnsupportedMediaType, detail: fmt.Sprintf("the body is encoded as %.40q; want it as it is", c.r.Header.Get("Content-Encoding"))}
 	case s.Open() && !s.ours(c.r.Host):
 		return &problem{kind: "forbidden", status: http.StatusMisdirectedRequest, detail: "the service does not answer under this host name"}
-	case x.role == Nobody || role >= x.role:
+	case x.role == Anonymous || role >= x.role:
 		return nil
-	case role == Nobody:
+	case role == Anonymous:
 		c.w.Header().Set("WWW-Authenticate", "Bearer")
 		return &problem{kind: "unauthorized", status: http.StatusUnauthorized, detail: s.missing(c.r)}
 	}

@@ -120,7 +120,7 @@ func (s *Server) allowed(ctx context.Context, method string) (who string, err er
 		}
 	}
 	role, who := s.svc.Role(authorization, certified(ctx))
-	if role == serve.Nobody {
+	if role == serve.Anonymous {
 		return "", status.Error(codes.Unauthenticated, "a token in the metadata authorization is needed")
 	}
 	need := serve.Operate
