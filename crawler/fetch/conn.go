@@ -235,10 +235,11 @@ type timedConn struct {
 	most        atomic.Int64 // of read; 0: no limit
 }
 
-// begin resets the counts.
+// begin resets the counts, and lifts the limit of the last answer: the body of the next may come before allow.
 func (c *timedConn) begin() {
 	c.read.Store(0)
 	c.wrote.Store(0)
+	c.most.Store(0)
 }
 
 func (c *timedConn) setLimit(d time.Duration) {

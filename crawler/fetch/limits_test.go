@@ -299,3 +299,19 @@ func TestPaddingHasALimit(t *testing.T) {
 	assert.Equal(t, Protocol, ClassOf(err), "%v", err)
 	assert.ErrorContains(t, err, errWaste.Error())
 }
+
+// With HTTP/2 net/http reads as much of a body as the window allows while the fetcher looks at the header.
+func TestTheLimitOfAnAnswerEndsWithIt(t *testing.T) {
+	here, there := net.Pipe()
+	defer here.Close()
+	go func() { _, _ = there.Write(make([]byte, 3<<20)) }()
+	c := &timedConn{Conn: here}
+	c.setLimit(time.Minute)
+	c.allow(1, 1)
+	c.begin()
+	_, err := io.ReadFull(c, make([]byte, 2<<20))
+	require.NoError(t, err)
+	c.allow(1, 1)
+	_, err = c.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, errWaste)
+}
