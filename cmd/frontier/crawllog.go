@@ -140,7 +140,7 @@ func endShown(r *crawllog.Record) console.End {
 	return console.End{At: r.Time, What: what, Status: r.Status, Bytes: r.Bytes, Duration: r.Seconds, Reason: strings.TrimSpace(r.Rule + " " + r.Reason)}
 }
 
-// mostLooked is how many URLs the page examines for a list of ends.
+// mostLooked is how many records the page examines for a list of ends.
 const mostLooked = 50_000
 
 // newest returns console.Options.Newest; nil if there is no record.

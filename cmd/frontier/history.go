@@ -114,7 +114,7 @@ type endsFilter struct {
 	host     string
 	rule     string
 	match    string // part of the URL
-	looks    int    // most URLs to examine; 0: all
+	looks    int    // most records to examine; 0: all
 	links    bool   // include links that were not taken
 }
 
@@ -160,13 +160,16 @@ func filterOf(cmd *cli.Command, usual ...crawllog.Outcome) (f endsFilter, err er
 // matches if its fetch failed.
 func (f endsFilter) of(dir string) iter.Seq2[crawllog.Record, error] {
 	return func(yield func(crawllog.Record, error) bool) {
-		seed, seen := maphash.MakeSeed(), map[uint64]bool{}
+		seed, seen, looked := maphash.MakeSeed(), map[uint64]bool{}, 0
 		paths := []string{endsPath(dir)}
 		if f.links {
 			paths = append(paths, notTakenPath(dir))
 		}
 		for _, path := range paths {
 			for r, err := range crawllog.NewView(path).Backward() {
+				if looked++; f.looks > 0 && looked > f.looks {
+					return
+				}
 				if errors.Is(err, crawllog.ErrLine) {
 					continue
 				}
@@ -174,9 +177,6 @@ func (f endsFilter) of(dir string) iter.Seq2[crawllog.Record, error] {
 				robots := r.Outcome == crawllog.Robots
 				if err == nil && (!robots && !r.Outcome.OfURL() || seen[key]) {
 					continue
-				}
-				if f.looks > 0 && len(seen) == f.looks {
-					return
 				}
 				seen[key] = true
 				if err == nil && (robots && r.Reason == "" || !f.wants(&r)) {

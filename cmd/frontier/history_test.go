@@ -265,3 +265,23 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	assert.NotContains(t, ends, "http://a.example/robots.txt")
 	assert.NotContains(t, ok("ends", "-outcome", "fetched"), "robots.txt")
 }
+
+// A list of ends costs no more where few URLs were fetched many times.
+func TestAListOfEndsExaminesSoManyRecords(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Dir(endsPath(dir)), 0o700))
+	l, err := crawllog.Open(crawllog.Options{Path: endsPath(dir)})
+	require.NoError(t, err)
+	for _, path := range []string{"old", "again", "again", "again"} {
+		require.NoError(t, l.Add(crawllog.Record{Outcome: crawllog.Fetched, URL: "http://a.example/" + path}))
+	}
+	require.NoError(t, l.Close())
+	for looks, want := range map[int]int{0: 2, 4: 1, 6: 2} { // the first record and the last are of the log itself
+		var urls int
+		for _, err := range (endsFilter{looks: looks}).of(dir) {
+			require.NoError(t, err)
+			urls++
+		}
+		assert.Equal(t, want, urls, looks)
+	}
+}
