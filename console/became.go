@@ -51,6 +51,9 @@ func (c *Console) endsPage(r *http.Request) (any, error) {
 	d := endsData{Words: endWords, EndsQuery: EndsQuery{
 		What: r.FormValue("what"), Host: strings.TrimSpace(r.FormValue("host")), Match: strings.TrimSpace(r.FormValue("match")), N: mostEnds,
 	}}
+	if key, err := KeyOf(c.f, d.Host); err == nil {
+		d.Host = key
+	}
 	if d.What != "" && !slices.Contains(endWords, d.What) {
 		return nil, &badRequest{fmt.Errorf("no URL ends as %.40q; want one of %s", d.What, strings.Join(endWords, ", "))}
 	}

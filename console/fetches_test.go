@@ -81,7 +81,7 @@ func TestThePageListsEnds(t *testing.T) {
 		asked = q
 		return []console.End{{URL: "http://a.example/x", What: "gone", Status: 404, At: time.Now().Add(-time.Minute)}}, nil
 	}})
-	page := ask(w.c.Page(), "GET", "/ends?what=given+up&host=a.example&match=x", "", "").Body.String()
+	page := ask(w.c.Page(), "GET", "/ends?what=given+up&host=A.Example&match=x", "", "").Body.String()
 	assert.Equal(t, console.EndsQuery{What: "given up", Host: "a.example", Match: "x", N: 200}, asked)
 	for _, s := range []string{`<a href="url?url=http%3a%2f%2fa.example%2fx">`, "<option selected>given up</option>", "1 min ago", `aria-current="page">Ends</a>`} {
 		assert.Contains(t, page, s)
