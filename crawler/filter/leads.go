@@ -66,13 +66,13 @@ func (g *Traps) fetchedCircle(t *Target) {
 	}
 	var names []string
 	for u := range t.Links {
-		_, rest, _ := strings.Cut(u, "://")
-		i := strings.IndexByte(rest, '/')
-		if i < 0 || !strings.HasPrefix(rest[:i], t.Host) || !strings.HasPrefix(rest[i:], dir) {
+		if !strings.Contains(u, dir) { // as most
 			continue
 		}
-		name, _, _ := strings.Cut(rest[i+len(dir):], "/")
-		if name, _, _ = strings.Cut(name, "?"); hasLetter(name) && strings.Contains(dir, "/"+name+"/") && !slices.Contains(names, name) {
+		to := Split(u, 0)
+		rest, under := strings.CutPrefix(to.Path, dir)
+		name, _, _ := strings.Cut(rest, "/")
+		if under && to.Host == t.Host && hasLetter(name) && strings.Contains(dir, "/"+name+"/") && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

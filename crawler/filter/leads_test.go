@@ -129,3 +129,14 @@ func TestEndlessSitesEnd(t *testing.T) {
 		}
 	}
 }
+
+// Links to a host whose name only begins with that of the page's go in no circle.
+func TestCirclesAreOfOneHost(t *testing.T) {
+	g := NewTraps(TrapOptions{MaxSameText: 1})
+	for i, host := range []string{"a.example.org", "a.example"} {
+		page := Split("http://a.example/one/two/", 2)
+		page.Links = slices.Values([]string{"http://" + host + "/one/two/one/", "http://" + host + "/one/two/two/"})
+		g.Fetched(page)
+		assert.Equal(t, i == 1, g.Refuse(Split("http://a.example/two/one", 3)).Refused(), host)
+	}
+}
