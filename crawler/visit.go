@@ -217,7 +217,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	if r.saw.unread = p.Unread; page && p.Unread != "" {
 		c.counters.unread.Add(1)
 	}
-	p.Body.Until(nil)
+	p.Body.Until(context.Background())
 	p.Outcome.Add = p.Add
 	c.ended(p, note)
 	return page, r.done(l, p.Outcome)

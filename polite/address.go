@@ -167,7 +167,8 @@ func (t *Transport) newBase() *http.Transport {
 		}
 		return lenient.NewConn(conn, maxHead), nil
 	}
-	if base.DialTLSContext != nil || base.DialTLS != nil { //nolint:staticcheck // a program may have set it
+	//lint:ignore SA1019 a program may have set it
+	if base.DialTLSContext != nil || base.DialTLS != nil {
 		return base
 	}
 	base.DialTLSContext = func(ctx context.Context, network, to string) (net.Conn, error) {

@@ -111,7 +111,7 @@ func (b *Body) Size() int64 {
 func (b *Body) InMemory() bool { return b == nil || b.file == nil }
 
 // Until makes reads fail with ctx's error once ctx has ended, so that a long document holds no caller up;
-// nil lifts this. It must not be called during a read.
+// context.Background lifts this. It must not be called during a read.
 func (b *Body) Until(ctx context.Context) {
 	if b != nil {
 		b.until = ctx
