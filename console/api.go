@@ -174,9 +174,9 @@ func (q *query) err() error {
 }
 
 func (c *Console) host(r *http.Request) (any, error) {
-	name := r.FormValue("name")
-	if key, err := KeyOf(c.f, name); err == nil {
-		name = key
+	name, err := KeyOf(c.f, r.FormValue("name"))
+	if err != nil {
+		return nil, &badRequest{err}
 	}
 	h, err := c.f.Host(r.Context(), name)
 	x := c.hostView(h, c.f.Now())

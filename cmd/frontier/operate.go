@@ -189,7 +189,8 @@ func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) erro
 		if err != nil {
 			return mistyped(err)
 		}
-		all.Hosts, all.Next = append(all.Hosts, x.Hosts...), x.Next
+		x.Hosts = append(all.Hosts, x.Hosts...)
+		all = x
 		q.After, q.N = x.Next, cmd.Int("n")-len(all.Hosts)
 		if x.Next == "" || q.N <= 0 {
 			return out.hosts(all)
@@ -214,7 +215,7 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 	}
 	x, err := c.Host(ctx, args[0])
 	if err != nil {
-		return err
+		return mistyped(err)
 	}
 	reasons, err := robotsRows(cmd.String("dir"), "https://"+x.Host, "http://"+x.Host)
 	return cmp.Or(err, out.host(x, reasons...))

@@ -248,6 +248,12 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 	ok("pause", "a.example")
 	assert.Contains(t, ok("rules"), "a.example  paused  yes")
 	assert.Contains(t, ok("hosts"), "a.example")
+	var listed console.HostList
+	require.NoError(t, json.Unmarshal([]byte(ok("hosts", "-json")), &listed))
+	assert.WithinDuration(t, time.Now(), listed.Now, time.Minute, "waits are counted from it")
+	code, _, stderr = operate(t, "explain", "-dir", r.dir, "a.example:80")
+	assert.NotEqual(t, exitOK, code)
+	assert.Contains(t, stderr, `want "a.example"`)
 	assert.Contains(t, ok("urls", "-n", "1"), "-after")
 	assert.Contains(t, ok("export"), `a.example`)
 	code, _, stderr = operate(t, "stop", "-dir", r.dir)
