@@ -309,7 +309,7 @@ func (s *shard) prepareNamed(o *op, n *newEntry, e *Entry, p uint8) error {
 		url, err := s.opts.Normalize(e.URL)
 		switch {
 		case err != nil && !hostkey.HasScheme(e.URL):
-			return &mistakeError{err: err}
+			return &mistakeError{err: fmt.Errorf("%w: resolve links against the URL of their page", err)}
 		case err != nil:
 			return err
 		case url == "":

@@ -359,8 +359,12 @@ func TestWorkReportsMistakesOfTheProgram(t *testing.T) {
 		o     frontier.Options
 		want  string
 	}{
-		"relative":      {links: []frontier.Entry{{URL: "/a"}, {URL: "b.html"}, {URL: "//c.example/x"}}, want: `entry 0 "/a"`},
-		"one relative":  {links: []frontier.Entry{{URL: "http://b.example/"}, {URL: "c?u=http://d.example/"}}, want: "resolve links against the URL of their page"},
+		"relative":     {links: []frontier.Entry{{URL: "/a"}, {URL: "b.html"}, {URL: "//c.example/x"}}, want: `entry 0 "/a"`},
+		"one relative": {links: []frontier.Entry{{URL: "http://b.example/"}, {URL: "c?u=http://d.example/"}}, want: "resolve links against the URL of their page"},
+		"not normal": {links: []frontier.Entry{{URL: "/a"}}, o: frontier.Options{Normalize: func(u string) (string, error) {
+			_, err := frontier.HostName(u)
+			return u, err
+		}}, want: "resolve links against the URL of their page"},
 		"empty":         {links: []frontier.Entry{{}}, want: "empty URL"},
 		"faulty":        {links: []frontier.Entry{{URL: "http://b.example/", Depth: -1}}, want: "Depth is -1"},
 		"not kept":      {links: []frontier.Entry{{URL: "http://b.example/", Finished: true}}, want: "Finished is for"},
