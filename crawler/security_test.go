@@ -101,6 +101,7 @@ func TestLogsHoldNothingThatAHostSaysRaw(t *testing.T) {
 		frontier.Entry{URL: "http://me:hunter2@a.example/x"}, frontier.Entry{URL: "http://a.example/\u202e\u0085\u009b31m"})
 	require.Len(t, frontier.EntryErrors(err), 1, "control characters are no part of a URL")
 	require.NoError(t, c.Run(t.Context()))
+	require.NoError(t, f.Close(), "no event is on its way to the log")
 	require.NotZero(t, logged.Len())
 	for line := range strings.Lines(logged.String()) {
 		assert.True(t, strings.HasPrefix(line, "time="), "a forged line: %q", line)
@@ -145,6 +146,7 @@ func TestCredentialsGoNowhere(t *testing.T) {
 	bad := frontier.EntryErrors(err)
 	require.Len(t, bad, 1)
 	require.NoError(t, c.Run(t.Context()))
+	require.NoError(t, f.Close(), "no event is on its way to the log")
 	assert.EqualValues(t, 1, redirects.Load())
 	assert.Zero(t, headers.Load())
 	assert.NotContains(t, logged.String(), "hunter2")
