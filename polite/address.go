@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ const (
 	addressesAt = 1 << 16     // hosts remembered at most
 	ipv6Bits    = 64
 	dialTimeout = 10 * time.Second // for each address
+	tunnelTime  = time.Minute      // for a proxy to open one; as net/http
 )
 
 // addressBook remembers the addresses of hosts.
@@ -112,13 +114,17 @@ func (c *contact) join(req *http.Request) error {
 		}
 		lookup = systemLookup
 	}
-	if direct, ok := t.sending.(*http.Transport); ok && direct.Proxy != nil {
-		if proxy, err := direct.Proxy(req); err == nil && proxy != nil {
-			c.proxy = proxy
-			return nil // the address is the proxy's affair
+	name, err := frontier.HostName(contacted(req.URL))
+	c.tunnel, c.fault = "", nil // of a turn that was missed
+	if t.proxy != nil {
+		if c.proxy, c.fault = t.proxy(req); c.fault != nil || c.proxy != nil { // the address is the proxy's affair
+			if err == nil && t.tunnels && lenient.Tunnels(c.proxy, req.URL.Scheme == "https") {
+				port := map[string]string{"http": "80", "https": "443"}[req.URL.Scheme]
+				c.tunnel = net.JoinHostPort(name, cmp.Or(req.URL.Port(), port))
+			}
+			return nil
 		}
 	}
-	name, err := frontier.HostName(contacted(req.URL))
 	if err != nil {
 		return nil // HostKey knows better: Base decides where to connect
 	}
@@ -153,31 +159,55 @@ func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// newBase returns a transport that connects to the address whose turn it is, and reads odd answers.
+// newBase returns a transport that connects to the address whose turn it is, and reads odd answers. It
+// leaves TLS and tunnels to net/http if the program has set how http.DefaultTransport opens them.
 func (t *Transport) newBase() *http.Transport {
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	if std, ok := http.DefaultTransport.(*http.Transport); ok {
 		base = std.Clone()
 	}
 	maxHead := cmp.Or(base.MaxResponseHeaderBytes, 10<<20) // as net/http
+	t.proxy, base.Proxy = base.Proxy, func(req *http.Request) (*url.URL, error) {
+		c := contactOn(req.Context())
+		if c.tunnel != "" {
+			return nil, nil
+		}
+		return c.proxy, nil
+	}
+	handshake := cmp.Or(base.TLSHandshakeTimeout, time.Hour)
+	dial := func(ctx context.Context, network, to string) (*contact, net.Conn, error) {
+		c := contactOn(ctx)
+		if c.tunnel == "" {
+			conn, err := t.dial(ctx, network, to)
+			return c, conn, err
+		}
+		conn, err := t.dial(ctx, network, lenient.ProxyAddr(c.proxy))
+		if err == nil {
+			limited, cancel := context.WithTimeout(ctx, tunnelTime)
+			defer cancel()
+			conn, err = lenient.Through(limited, conn, c.proxy, base.TLSClientConfig, handshake, c.tunnel, maxHead)
+		}
+		return c, conn, err
+	}
 	base.DialContext = func(ctx context.Context, network, to string) (net.Conn, error) {
-		conn, err := t.dial(ctx, network, to)
-		if c := contactOn(ctx); err != nil || c != nil && c.proxy != nil && lenient.IsSOCKS(c.proxy) {
+		c, conn, err := dial(ctx, network, to)
+		if err != nil || c.tunnel == "" && c.proxy != nil && lenient.IsSOCKS(c.proxy) {
 			return conn, err
 		}
 		return lenient.NewConn(conn, maxHead), nil
 	}
 	//lint:ignore SA1019 a program may have set it
-	if base.DialTLSContext != nil || base.DialTLS != nil {
+	if base.DialTLSContext != nil || base.DialTLS != nil || base.ProxyConnectHeader != nil || base.GetProxyConnectHeader != nil || base.OnProxyConnectResponse != nil {
 		return base
 	}
+	t.tunnels = true
 	base.DialTLSContext = func(ctx context.Context, network, to string) (net.Conn, error) {
-		conn, err := t.dial(ctx, network, to)
+		c, conn, err := dial(ctx, network, to)
 		if err != nil {
 			return nil, err
 		}
-		c := contactOn(ctx)
-		s, err := lenient.Secure(ctx, conn, base.TLSClientConfig, to, c != nil && c.proxy == nil && !c.upgrades, cmp.Or(base.TLSHandshakeTimeout, time.Hour))
+		http2 := !c.upgrades && (c.proxy == nil || c.tunnel != "")
+		s, err := lenient.Secure(ctx, conn, base.TLSClientConfig, cmp.Or(c.tunnel, to), http2, handshake)
 		if err != nil {
 			_ = conn.Close()
 			return nil, err
@@ -210,11 +240,11 @@ func (t *Transport) dial(ctx context.Context, network, to string) (net.Conn, err
 	if err != nil {
 		return nil, err
 	}
-	if c == nil || c.name == "" || !strings.EqualFold(strings.TrimRight(host, "."), c.name) {
-		return d.DialContext(ctx, network, to)
-	}
 	if c.sent.Load() {
 		return nil, errNoAnswer // a connection for a second try
+	}
+	if c.name == "" || !strings.EqualFold(strings.TrimRight(host, "."), c.name) {
+		return d.DialContext(ctx, network, to)
 	}
 	var failed error
 	for i, a := range c.addrs {

@@ -3,7 +3,9 @@
 package polite
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -30,6 +32,7 @@ type contact struct {
 	name     string       // of the machine; empty: its addresses are not known here
 	addrs    []netip.Addr // of it, best first
 	proxy    *url.URL     // that contacts it; nil: none
+	tunnel   string       // host and port to which the proxy opens a tunnel; empty: none, or net/http asks for it
 	upgrades bool         // the request asks for another protocol than HTTP, which HTTP/2 does not have
 	tls      *tls.Conn    // that the request is sent on; nil: none, or net/http knows it
 	fault    error        // of the lookup
@@ -169,6 +172,11 @@ func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response
 			out.Header = http.Header{}
 		}
 		out.Header.Set("User-Agent", r.Agent)
+	}
+	if c.tunnel != "" { // net/http keeps connections by their URL's host; each proxy needs its own
+		there := *req.URL
+		there.Host = fmt.Sprintf("%x:%s", sha256.Sum256([]byte(c.proxy.String()+" "+c.tunnel)), there.Port())
+		out.URL, out.Host = &there, cmp.Or(req.Host, req.URL.Host)
 	}
 	resp, err := c.t.sending.RoundTrip(out)
 	answered = true

@@ -64,6 +64,8 @@ type Transport struct {
 	f       Frontier
 	err     error // of opening f
 	sending http.RoundTripper
+	proxy   func(*http.Request) (*url.URL, error) // of sending; nil: none
+	tunnels bool                                  // dial opens them, not net/http
 	book    addressBook
 }
 
@@ -83,6 +85,8 @@ func (t *Transport) start() error {
 		t.sending = t.Base
 		if t.sending == nil {
 			t.sending = t.newBase()
+		} else if direct, ok := t.sending.(*http.Transport); ok {
+			t.proxy = direct.Proxy
 		}
 		if t.f = t.Frontier; t.f == nil {
 			t.f, t.err = frontier.Open(context.Background(), frontier.Options{KeepOpen: true})

@@ -315,7 +315,7 @@ func TestAddressesAreTriedInTurn(t *testing.T) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.1")}, nil
 	}
 	require.NoError(t, tr.start())
-	tr.sending.(*http.Transport).Proxy = nil
+	tr.proxy = nil
 	c := &http.Client{Transport: tr}
 	defer c.CloseIdleConnections()
 	for range 2 {

@@ -5,7 +5,6 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -95,7 +94,7 @@ func (f *Fetcher) dialTLS(ctx context.Context, network, addr string) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	s, err := f.handshake(ctx, c, addr, d.secure && !f.kept.avoidsHTTP2(addr))
+	s, err := lenient.Secure(ctx, c, f.transport.TLSClientConfig, addr, d.secure && !f.kept.avoidsHTTP2(addr), f.opts.TLSTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -124,18 +123,10 @@ func (f *Fetcher) reach(ctx context.Context, network, addr string) (*dialling, n
 	d.wire = &timedConn{Conn: raw}
 	d.wire.limit.Store(int64(f.opts.HeaderTimeout))
 	var c net.Conn = d.wire
-	if tunnel && d.proxy.Scheme == "https" {
-		c, err = f.handshake(ctx, c, to, false)
-	}
-	if tunnel && err == nil {
-		c, err = lenient.Through(ctx, c, d.proxy, addr, f.opts.MaxHeader)
+	if tunnel {
+		c, err = lenient.Through(ctx, c, d.proxy, f.transport.TLSClientConfig, f.opts.TLSTimeout, addr, f.opts.MaxHeader)
 	}
 	return d, c, err
-}
-
-// handshake makes a connection secure, with the protocols that the transport speaks.
-func (f *Fetcher) handshake(ctx context.Context, c net.Conn, addr string, http2 bool) (*tls.Conn, error) {
-	return lenient.Secure(ctx, c, f.transport.TLSClientConfig, addr, http2, f.opts.TLSTimeout)
 }
 
 // connect looks up the addresses of a host and connects to one that answers. Forbidden addresses

@@ -53,10 +53,17 @@ func ProxyAddr(proxy *url.URL) string {
 	return net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), port, "1080"))
 }
 
-// Through asks the proxy at the other end of c for a tunnel to addr. If it fails, c is closed.
-func Through(ctx context.Context, c net.Conn, at *url.URL, addr string, maxHead int64) (net.Conn, error) {
+// Through asks the proxy at the other end of c for a tunnel to addr, over TLS if the proxy's URL has
+// https; Secure explains config and timeout. If it fails, c is closed.
+func Through(ctx context.Context, c net.Conn, at *url.URL, config *tls.Config, timeout time.Duration, addr string, maxHead int64) (tunnel net.Conn, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	tunnel, err := through(ctx, c, at, addr, maxHead)
+	tunnel = c
+	if at.Scheme == "https" {
+		tunnel, err = Secure(ctx, c, config, ProxyAddr(at), false, timeout)
+	}
+	if err == nil {
+		tunnel, err = through(ctx, tunnel, at, addr, maxHead)
+	}
 	if !stop() {
 		err = ctx.Err()
 	}
