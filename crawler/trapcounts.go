@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/filter"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 // trapsEvery is how often the counts are written. After a crash, a trap gets as many more pages as
@@ -54,15 +55,6 @@ func (c *Crawler) keepTraps(finished <-chan struct{}) {
 }
 
 // saveTraps puts a new file in the old one's place.
-func (c *Crawler) saveTraps() (err error) {
-	name := c.opts.TrapsFile + ".new"
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(c.traps.Save(f), f.Sync(), f.Close())
-	if err != nil {
-		return errors.Join(err, os.Remove(name))
-	}
-	return os.Rename(name, c.opts.TrapsFile)
+func (c *Crawler) saveTraps() error {
+	return durablefs.WriteFile(c.opts.TrapsFile, 0o644, c.traps.Save)
 }

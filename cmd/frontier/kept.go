@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 // keptConfig is a file in -dir: the options of the last crawl there, as -print-config prints them.
@@ -61,18 +63,7 @@ func (s *settings) keep() (err error) {
 			return err
 		}
 	}
-	f, err := os.CreateTemp(s.dir, ".config-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	err = errors.Join(s.printConfig(f), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(s.dir, keptConfig))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return durablefs.WriteFile(filepath.Join(s.dir, keptConfig), 0o600, s.printConfig)
 }
 
 // copyConfig copies the stored options into a copy of the crawl's folder.

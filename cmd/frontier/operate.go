@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +19,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -404,7 +405,7 @@ func simple(do string) func(context.Context, *reached, *cli.Command, *printer) e
 }
 
 // export writes a complete file or none.
-func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) (err error) {
+func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 	args := cmd.Args().Slice()
 	if err := noMore(args[min(1, len(args)):]); err != nil {
 		return err
@@ -412,19 +413,7 @@ func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) (er
 	if len(args) == 0 || args[0] == "-" {
 		return c.Export(ctx, cmd.Root().Writer)
 	}
-	f, err := os.CreateTemp(dirOf(args[0]), ".export-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = join(err, errors.Join(f.Close(), os.Remove(f.Name())))
-		}
-	}()
-	if err = c.Export(ctx, f); err != nil {
-		return err
-	}
-	if err = errors.Join(f.Sync(), f.Close(), os.Rename(f.Name(), args[0])); err != nil {
+	if err := durablefs.WriteFile(args[0], 0o600, func(w io.Writer) error { return c.Export(ctx, w) }); err != nil {
 		return err
 	}
 	return out.result(console.Result{Said: "the crawl is exported to " + args[0], Path: args[0]})

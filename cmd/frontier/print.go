@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -293,6 +292,3 @@ func (p *printer) changed(x changefeed.Result) error {
 	}
 	return err
 }
-
-// dirOf returns a file's folder.
-func dirOf(file string) string { return filepath.Dir(file) }

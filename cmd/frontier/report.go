@@ -6,11 +6,10 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 //go:embed report.html
@@ -108,27 +108,11 @@ func reportCommand() *cli.Command {
 				_, err := out.w.Write(page)
 				return err
 			}
-			if err := writeWhole(file, page); err != nil {
+			if err := durablefs.WriteFile(file, 0o644, func(w io.Writer) error { _, err := w.Write(page); return err }); err != nil {
 				return err
 			}
 			return out.result(console.Result{Said: "the report is in " + file, Path: file})
 		})
-}
-
-// writeWhole writes a complete file or none.
-func writeWhole(path string, b []byte) error {
-	f, err := os.CreateTemp(dirOf(path), ".report-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
 
 // reportOf returns a crawl's report.

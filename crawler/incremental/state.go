@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -209,31 +210,11 @@ func (r *Revisits) CopyTo(ctx context.Context, dir string) error {
 }
 
 // replace replaces a file, completely or not at all, even if power is lost.
-func replace(name string, b []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
+func replace(name string, b []byte) error {
+	return durablefs.WriteFile(name, 0o600, func(w io.Writer) error {
+		_, err := w.Write(b)
 		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreMissing(os.Remove(f.Name())))
-		}
-	}()
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), name); err != nil {
-		return err
-	}
-	return durablefs.SyncFolder(filepath.Dir(name))
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	})
 }
 
 // Close saves the state. Call it when the crawler has stopped, before or after closing the

@@ -200,7 +200,10 @@ func (s *Statistics) save() error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(s.dir, statisticsName), append(b, '\n')); err != nil {
+	if err := durablefs.WriteFile(filepath.Join(s.dir, statisticsName), 0o644, func(w io.Writer) error {
+		_, err := w.Write(append(b, '\n'))
+		return err
+	}); err != nil {
 		return errors.Join(err, fresh.Close(), os.Remove(fresh.Name()))
 	}
 	old := s.log
@@ -209,23 +212,6 @@ func (s *Statistics) save() error {
 		return nil
 	}
 	return errors.Join(old.Close(), os.Remove(old.Name()))
-}
-
-// replaceFile replaces the content of a file by b, completely or not at all.
-func replaceFile(name string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".stats-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return durablefs.SyncFolder(filepath.Dir(name))
 }
 
 // load reads a folder and continues with a new log.

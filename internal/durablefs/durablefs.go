@@ -1,11 +1,12 @@
-// Package durablefs creates folders that appear completely or not at all and survive a loss of
-// power, and reports the free space of a volume. It has no state.
+// Package durablefs creates folders and files that appear completely or not at all and survive a loss
+// of power, and reports the free space of a volume. It has no state.
 package durablefs
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 	"syscall"
 )
 
-// partial is part of the names of folders that are not complete, or not any more.
+// partial is part of the names of folders and files that are not complete, or not any more.
 const partial = ".partial-"
 
 // MakeFolder creates folder dir, which must not exist, and its parents. fill writes the contents
@@ -91,6 +92,23 @@ func RemoveFolder(dir string) error {
 func Partial(name string) (whole string, ok bool) {
 	whole, number, found := strings.Cut(strings.TrimPrefix(name, "."), partial)
 	return whole, found && whole != "" && name[0] == '.' && number != ""
+}
+
+// WriteFile makes or replaces a file. write writes its contents, which are then synced to the medium. Until
+// then the file is called as a folder of MakeFolder is.
+func WriteFile(name string, mode fs.FileMode, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+partial)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f), f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return SyncFolder(filepath.Dir(name))
 }
 
 // SyncFolder makes the names in a folder survive a loss of power. On Windows it does nothing, and

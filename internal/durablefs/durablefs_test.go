@@ -1,13 +1,15 @@
-// This file tests folders that are there wholly or not at all.
+// This file tests folders and files that are there wholly or not at all.
 
 package durablefs
 
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,6 +23,28 @@ func names(t *testing.T, dir string) (all []string) {
 		all = append(all, e.Name())
 	}
 	return all
+}
+
+// A file is whole, the old one or the new one, and nothing else is left.
+func TestWriteFile(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a")
+	for _, text := range []string{"one", "two"} {
+		require.NoError(t, WriteFile(name, 0o640, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
+		b, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, text, string(b))
+	}
+	require.ErrorIs(t, WriteFile(name, 0o600, func(w io.Writer) error { _, _ = io.WriteString(w, "thr"); return io.ErrShortWrite }), io.ErrShortWrite)
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, "two", string(b))
+	require.Equal(t, []string{"a"}, names(t, dir))
+	info, err := os.Stat(name)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, os.FileMode(0o640), info.Mode())
+	}
 }
 
 func TestMakeFolder(t *testing.T) {
