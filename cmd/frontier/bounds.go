@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -16,12 +17,14 @@ type runBounds struct {
 	time  time.Duration
 	bytes byteSize
 
-	got  atomic.Int64 // bytes fetched in this run
-	stop context.CancelCauseFunc
+	began time.Time    // the command
+	got   atomic.Int64 // bytes fetched in this run
+	stop  context.CancelCauseFunc
+	timer *time.Timer // nil: none
 }
 
 func (b *runBounds) define(fs *flagSet) {
-	fs.DurationVar(&b.time, "max-time", 0, "stop after this `time`, as Ctrl-C would (default: never)")
+	fs.DurationVar(&b.time, "max-time", 0, "stop after this `time` since the command began, as Ctrl-C would (default: never)")
 	fs.Var(b.bytes.set(0), "max-bytes", "stop once this run has transferred this many `bytes`; fetches under way end first; k, M, G may follow (default: never)")
 }
 
@@ -36,15 +39,28 @@ type bound string
 
 func (r bound) Error() string { return string(r) }
 
-// begin returns a context that ends at a bound. The caller must call the returned function.
-func (b *runBounds) begin(ctx context.Context) (context.Context, func()) {
+// boundOf returns the bound at which ctx ended, if it did.
+func boundOf(ctx context.Context) (bound, bool) { return errors.AsType[bound](context.Cause(ctx)) }
+
+// begin returns a context that ends at a bound, at that of time once apply knows it.
+func (b *runBounds) begin(ctx context.Context) context.Context {
 	ctx, b.stop = context.WithCancelCause(ctx)
-	release := func() { b.stop(nil) }
-	if b.time > 0 {
-		t := time.AfterFunc(b.time, func() { b.stop(bound(fmt.Sprintf("-max-time %s", short(b.time)))) })
-		release = func() { t.Stop(); b.stop(nil) }
+	return ctx
+}
+
+// apply sets the bound of time, if this is a run.
+func (b *runBounds) apply() {
+	if b.time > 0 && b.stop != nil {
+		b.timer = time.AfterFunc(time.Until(b.began.Add(b.time)), func() { b.stop(bound(fmt.Sprintf("-max-time %s", short(b.time)))) })
 	}
-	return ctx, release
+}
+
+// release must be called when the context is no longer needed.
+func (b *runBounds) release() {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.stop(nil)
 }
 
 // add counts the bytes of a fetch.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
 func TestMaxBytesEndsARun(t *testing.T) {
@@ -29,6 +34,12 @@ func TestMaxTimeEndsARun(t *testing.T) {
 	r := startCrawl(t, "-max-time", "1s", "-grace", "1ms") // the site answers nothing until the end
 	assert.Equal(t, exitLimit, <-r.ended, r.log.String())
 	assert.Contains(t, r.log.String(), "limit reached (-max-time 1s): 2 URLs wait")
+
+	b := runBounds{time: time.Minute, began: time.Now().Add(-time.Minute)}
+	ctx := b.begin(t.Context())
+	b.apply()
+	defer b.release()
+	require.Eventually(t, func() bool { return ctx.Err() != nil }, 10*time.Second, time.Millisecond, "the time that has passed counts")
 }
 
 func TestLogForPrograms(t *testing.T) {
@@ -169,17 +180,73 @@ func TestASecondCrawlIsToldOfTheFirst(t *testing.T) {
 func TestLongFilesOfSeedsKeepNobody(t *testing.T) {
 	const lines = 300_000
 	dir := t.TempDir()
-	file := filepath.Join(dir, "seeds")
+	file, state := filepath.Join(dir, "seeds"), filepath.Join(dir, "state")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("http://a.example/\n", lines)), 0o600))
-	status, out, stderr := command(t, t.Context(), "-dir", filepath.Join(dir, "state"), "-max-time", "1ms", "-seeds-file", file)
+	status, out, stderr := command(t, t.Context(), "-dir", state, "-max-time", "1ms", "-seeds-file", file)
 	assert.Equal(t, exitLimit, status, out+stderr)
-	assert.Regexp(t, `limit reached \(-max-time 1ms\): \d{6} URLs wait`, stderr)
+	assert.Equal(t, "frontier crawl: limit reached (-max-time 1ms) before the crawl began; the same command goes on from here\n", stderr)
+	assert.NoDirExists(t, state)
 
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	s := newSettings()
 	s.lists = repeated{file}
+	s.settle()
 	s.judgeSeedFiles(ctx)
-	assert.Equal(t, 1, s.listed)
+	assert.Equal(t, 1, s.listed.Seeds)
 	assert.NoError(t, s.err())
+
+	f, err := frontier.Open(t.Context(), frontier.Options{})
+	require.NoError(t, err)
+	defer f.Close()
+	c, err := crawler.New(f, crawler.Options{UserAgent: "x", Fetcher: new(fetch.Fetcher)})
+	require.NoError(t, err)
+	s.listed.Seeds = lines
+	require.ErrorIs(t, s.addSeedsTo(ctx, c, slog.New(slog.DiscardHandler)), context.Canceled, "Ctrl-C")
+	ctx = s.bound.begin(t.Context())
+	s.bound.stop(bound("-max-time 5s"))
+	require.NoError(t, s.addSeedsTo(ctx, c, slog.New(slog.DiscardHandler)))
+	assert.Equal(t, ending{exitLimit, "limit reached (-max-time 5s): 0 URLs wait, and the last 300000 of -seeds-file were not reached; nothing is kept, as there was no -dir"},
+		s.endOf(ctx, f, c.Progress()))
+}
+
+// A file of seeds that was judged to its end is not judged again until it changes, nor is it read twice
+// if the command names it by another path.
+func TestSeedsOfAFileAreJudgedOnce(t *testing.T) {
+	_, addr := serve(t, 2)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	judged := func(file string, more ...string) *settings {
+		s := newSettings()
+		s.find("dir").typed, s.find(seedsFileKey).typed, s.find("protocols").typed = []string{"state"}, []string{file}, more
+		require.NoError(t, s.takeScope())
+		s.settle()
+		s.judgeSeedFiles(t.Context())
+		return s
+	}
+	write := func(text string, at time.Time) {
+		require.NoError(t, os.WriteFile("seeds", []byte(text), 0o600))
+		require.NoError(t, os.Chtimes("seeds", at, at))
+	}
+	at := time.Now().Add(-time.Hour)
+	write("a.example/1\na.example/2\nb.example/1\n", at)
+	status, _, stderr := command(t, t.Context(), "-dir", "state", "-proxy", "http://"+addr, "-seeds-file", "seeds")
+	require.Zero(t, status, stderr)
+	write("?????????/1\n?????????/2\n?????????/1\n", at) // of the same length
+	for _, file := range []string{"seeds", filepath.Join(dir, "seeds"), "../" + filepath.Base(dir) + "/seeds"} {
+		s := judged(file)
+		require.NoError(t, s.err())
+		assert.Equal(t, 3, s.listed.Seeds)
+		assert.Equal(t, []string{"a.example", "b.example"}, s.listed.Hosts)
+		assert.Equal(t, []string{"http://a.example/1", "http://a.example/2", "http://b.example/1"}, s.listed.First)
+	}
+	assert.Error(t, judged("seeds", "ftp").err(), "other protocols allow other seeds")
+	write("?????????/1\n?????????/2\n?????????/1\n", at.Add(time.Nanosecond))
+	assert.Error(t, judged("seeds").err())
+	write("c.example/1\na.example/2\nb.example/1\n", at.Add(time.Second))
+	assert.Equal(t, []string{"c.example", "a.example", "b.example"}, judged("seeds").listed.Hosts)
+
+	write("?????????/1\n?????????/2\n?????????/1\n", at)
+	require.NoError(t, os.Truncate(filepath.Join("state", judgedSeeds), 100))
+	assert.Error(t, judged("seeds").err())
 }

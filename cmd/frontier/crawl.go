@@ -75,6 +75,8 @@ func (s *settings) command(code *int, name, usage string) *cli.Command {
 
 // start crawls if the settings are valid.
 func (s *settings) start(ctx context.Context, cmd *cli.Command, code *int) error {
+	ctx = s.bound.begin(ctx)
+	defer s.bound.release()
 	if err := s.judge(ctx); err != nil {
 		return usageError(cmd.Name + ": " + err.Error())
 	}
@@ -104,9 +106,16 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	if s.served.address != "" {
 		crawl = s.crawlServed
 	}
-	end, err := crawl(ctx, log, stdout)
+	var end ending
+	err := ctx.Err()
+	if err == nil {
+		end, err = crawl(ctx, log, stdout)
+	}
+	limit, bounded := boundOf(ctx)
 	switch {
 	case err == nil:
+	case err == ctx.Err() && bounded:
+		end = ending{exitLimit, fmt.Sprintf("limit reached (%s) before the crawl began; the same command goes on from here", limit)}
 	case err == ctx.Err(): // stopped before it began
 		end = ending{exitStopped, "stopped; the same command goes on from here"}
 	default:
@@ -129,6 +138,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		}
 		defer func() { err = join(err, store.Close()) }()
 		s.frontier.Spill = store
+		if err := s.keepJudged(); err != nil {
+			return end, err
+		}
 		if err := s.record.open(s.dir, log); err != nil {
 			return end, err
 		}
@@ -232,10 +244,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return end, err
 	}
 	defer closeConsole()
-	caller := ctx
-	ctx, release := s.bound.begin(ctx)
-	defer release()
-	if err := s.addSeedsTo(ctx, c, log); err != nil && (ctx.Err() == nil || caller.Err() != nil) {
+	if err := s.addSeedsTo(ctx, c, log); err != nil {
 		return end, err
 	}
 	told := make(chan struct{})
@@ -261,8 +270,15 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	return end, s.modules.report(stdout)
 }
 
-// addSeedsTo adds the seeds. It logs bad ones, and fails if none is left to crawl.
-func (s *settings) addSeedsTo(ctx context.Context, c *crawler.Crawler, log *slog.Logger) error {
+// addSeedsTo adds the seeds, until a bound is reached. It logs bad ones, and fails if none is left to
+// crawl.
+func (s *settings) addSeedsTo(ctx context.Context, c *crawler.Crawler, log *slog.Logger) (err error) {
+	defer func() {
+		if _, bounded := boundOf(ctx); bounded && errors.Is(err, ctx.Err()) {
+			err = nil
+		}
+	}()
+	s.unadded = int64(s.listed.Seeds)
 	n, err := c.Seed(ctx, s.seeds...)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -48,10 +47,10 @@ func (s *settings) endOf(ctx context.Context, f *frontier.Frontier, p crawler.Pr
 		on = "nothing is kept, as there was no -dir"
 	}
 	full := p.FilteredBy["host-full"]
-	limit, bounded := errors.AsType[bound](context.Cause(ctx))
+	limit, bounded := boundOf(ctx)
 	switch {
 	case bounded && left+s.unadded > 0:
-		return ending{exitLimit, fmt.Sprintf("limit reached (%s): %s; %s", limit, wait(left+s.unadded), on)}
+		return ending{exitLimit, fmt.Sprintf("limit reached (%s): %s%s; %s", limit, wait(left), s.alsoUnadded(), on)}
 	case ctx.Err() != nil && left > 0:
 		return ending{exitStopped, fmt.Sprintf("stopped: %s; %s", wait(left), on)}
 	case left > 0 && s.crawler.MaxPages > 0 && p.Pages >= s.crawler.MaxPages:
@@ -68,6 +67,14 @@ func (s *settings) endOf(ctx context.Context, f *frontier.Frontier, p crawler.Pr
 		return ending{exitOK, "nothing is left to crawl: all was done before; frontier now URL fetches one again"}
 	}
 	return ending{exitOK, fmt.Sprintf("ended: %d pages, and nothing is left to crawl", p.Pages)}
+}
+
+// alsoUnadded names the seeds of files that the run did not come to. Those of an earlier run may wait already.
+func (s *settings) alsoUnadded() string {
+	if s.unadded == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and the last %d of -seeds-file were not reached", s.unadded)
 }
 
 func wait(n int64) string {
@@ -118,7 +125,7 @@ func counted(p crawler.Progress) string {
 
 // private returns the private networks of the seeds, as far as their spelling shows.
 func (s *settings) private() string {
-	for _, seed := range slices.Concat(s.seeds, s.listedFirst) {
+	for _, seed := range slices.Concat(s.seeds, s.listed.First) {
 		if network := networkOfURL(seed); network != "" {
 			return network
 		}

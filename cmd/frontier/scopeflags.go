@@ -83,8 +83,8 @@ func (c *scopeFlags) apply(s *settings) {
 	if len(sc.Hosts) > 0 || len(sc.Domains) > 0 {
 		return
 	}
-	sc.Seeds = slices.Concat(s.seeds, s.listedFirst)
-	sc.Hosts = slices.Clone(s.listedHosts)
+	sc.Seeds = slices.Concat(s.seeds, s.listed.First)
+	sc.Hosts = slices.Clone(s.listed.Hosts)
 	for _, u := range s.seeds {
 		if h, err := frontier.HostName(u); err == nil {
 			sc.Hosts = append(sc.Hosts, h)
@@ -102,10 +102,12 @@ func (c *scopeFlags) judgeName(s *settings, option, name string) {
 	}
 }
 
+var plainURLs = urlnorm.New()
+
 // normalizer returns the crawl's normalizer.
 func (s *settings) normalizer() *urlnorm.Normalizer {
 	if s.crawler.Normalizer == nil {
-		return urlnorm.New()
+		return plainURLs
 	}
 	return s.crawler.Normalizer
 }

@@ -62,7 +62,11 @@ func (s *settings) takeScope() error {
 		s.add("scope-also", hostsOf(s.texts(seedsKey)))
 	} else {
 		s.add(seedsKey, old.texts(seedsKey))
-		s.add(seedsFileKey, old.texts(seedsFileKey))
+		for _, path := range old.texts(seedsFileKey) { // absolute
+			if !slices.ContainsFunc(s.texts(seedsFileKey), func(t string) bool { typed, err := filepath.Abs(t); return err == nil && typed == path }) {
+				s.add(seedsFileKey, []string{path})
+			}
+		}
 	}
 	return nil
 }

@@ -5,12 +5,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 	"github.com/seed-7440039f/frontier/internal/urllist"
 )
 
@@ -70,14 +74,61 @@ func (s *settings) seedFiles() (files []string) {
 	return files
 }
 
-// judgeSeedFiles checks each seed of the files until ctx ends. It collects their hosts for the scope, and
-// the first seeds. A file without a good seed is a fault; bad lines of others are skipped when the seeds
-// are added.
+// judgedSeeds is a file in -dir: the seedsFound of the last command, in JSON.
+const judgedSeeds = "seeds.judged"
+
+// seedsFound is what judgeSeedFiles finds.
+type seedsFound struct {
+	In    string   // what, as judging says it; empty: it need not be kept
+	Seeds int      // their number
+	Hosts []string // all
+	First []string // seeds, normalized
+}
+
+// judging names the files of seeds as they are, and what else decides what is found in them; empty: there is
+// no folder, or a file cannot be read.
+func (s *settings) judging() string {
+	name := fmt.Sprintf("%s %q", version(), s.find("protocols").now)
+	for _, path := range s.seedFiles() {
+		info, err := os.Stat(path)
+		if err == nil {
+			path, err = filepath.Abs(path)
+		}
+		if err != nil || s.dir == "" {
+			return ""
+		}
+		name += fmt.Sprintf(" %q %d %d", path, info.Size(), info.ModTime().UnixNano())
+	}
+	return name
+}
+
+// keepJudged writes what was found.
+func (s *settings) keepJudged() error {
+	if s.listed.In == "" {
+		return nil
+	}
+	return durablefs.WriteFile(filepath.Join(s.dir, judgedSeeds), 0o600, func(w io.Writer) error { return json.NewEncoder(w).Encode(s.listed) })
+}
+
+// judgeSeedFiles checks each seed of the files until ctx ends, unless it did before. It collects their
+// hosts for the scope, and the first seeds. A file without a good seed is a fault; bad lines of others are
+// skipped when the seeds are added.
 func (s *settings) judgeSeedFiles(ctx context.Context) {
+	if len(s.seedFiles()) == 0 {
+		return
+	}
+	in := s.judging()
+	if b, err := os.ReadFile(filepath.Join(s.dir, judgedSeeds)); err == nil && in != "" {
+		if err := json.Unmarshal(b, &s.listed); err == nil && s.listed.In == in {
+			s.listed.In = ""
+			return
+		}
+		s.listed = seedsFound{}
+	}
 	known := map[string]bool{}
 	for _, path := range s.seedFiles() {
 		var bad []error
-		begin, wrong := s.listed, 0
+		begin, wrong := s.listed.Seeds, 0
 		err := eachSeed(path, func(l urllist.Line) error {
 			u, err := s.seedOf(path, l)
 			if err != nil {
@@ -86,13 +137,13 @@ func (s *settings) judgeSeedFiles(ctx context.Context) {
 				}
 				return nil
 			}
-			s.listed++
+			s.listed.Seeds++
 			if h, err := frontier.HostName(u); err == nil && !known[h] {
 				known[h] = true
-				s.listedHosts = append(s.listedHosts, h)
+				s.listed.Hosts = append(s.listed.Hosts, h)
 			}
-			if len(s.listedFirst) < joining {
-				s.listedFirst = append(s.listedFirst, u)
+			if len(s.listed.First) < joining {
+				s.listed.First = append(s.listed.First, u)
 			}
 			return ctx.Err()
 		})
@@ -101,9 +152,9 @@ func (s *settings) judgeSeedFiles(ctx context.Context) {
 			return
 		case err != nil:
 			s.item(seedsFileKey, path, fmt.Errorf("%s: %w", s.shown(seedsFileKey), err))
-		case s.listed == begin && wrong == 0:
+		case s.listed.Seeds == begin && wrong == 0:
 			s.item(seedsFileKey, path, fmt.Errorf("%s: there is no URL in %s; want one in each line", s.shown(seedsFileKey), path))
-		case s.listed == begin:
+		case s.listed.Seeds == begin:
 			for _, err := range bad {
 				s.item(seedsFileKey, path, err)
 			}
@@ -112,12 +163,12 @@ func (s *settings) judgeSeedFiles(ctx context.Context) {
 			}
 		}
 	}
+	s.listed.In = in
 }
 
 // addListed adds the files' seeds. It returns how many are new, how many are bad or unwanted, and the
 // first of these errors.
 func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int, refused int, own []error, err error) {
-	s.unadded = int64(s.listed)
 	var batch []string
 	leave := func(err error) {
 		if refused++; refused <= maxTold {

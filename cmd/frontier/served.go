@@ -102,8 +102,6 @@ func (s *settings) crawlServed(ctx context.Context, log *slog.Logger, stdout io.
 	if err := s.addSeedsTo(ctx, c, log); err != nil {
 		return end, err
 	}
-	ctx, release := s.bound.begin(ctx)
-	defer release()
 	defer context.AfterFunc(ctx, func() {
 		log.Info("stopping: Ctrl-C again cuts the fetches under way", "fetches", c.Progress().Busy)
 	})()
@@ -120,10 +118,10 @@ func (s *settings) crawlServed(ctx context.Context, log *slog.Logger, stdout io.
 func (s *settings) endOfServed(ctx context.Context, p crawler.Progress) ending {
 	left := p.Frontier.Waiting + p.Frontier.Scheduled
 	const on = "the server keeps them, and the same command goes on"
-	limit, bounded := errors.AsType[bound](context.Cause(ctx))
+	limit, bounded := boundOf(ctx)
 	switch {
 	case bounded:
-		return ending{exitLimit, "limit reached (" + limit.Error() + "): " + wait(left) + "; " + on}
+		return ending{exitLimit, "limit reached (" + limit.Error() + "): " + wait(left) + s.alsoUnadded() + "; " + on}
 	case ctx.Err() != nil:
 		return ending{exitStopped, "stopped: " + wait(left) + "; " + on}
 	case s.crawler.MaxPages > 0 && p.Pages >= s.crawler.MaxPages:

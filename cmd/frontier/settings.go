@@ -18,19 +18,17 @@ import (
 // settings are the settings of a command line.
 type settings struct {
 	*options
-	dir         string
-	doneLog     string
-	sync        bool
-	memory      byteSize
-	log         logFlags
-	bound       runBounds
-	begin       repeated // seeds as given
-	seeds       []string // seeds, normalized
-	lists       repeated // files of seeds
-	listed      int      // number of their seeds
-	unadded     int64    // those not yet added
-	listedHosts []string // their hosts
-	listedFirst []string // the first ones, normalized
+	dir     string
+	doneLog string
+	sync    bool
+	memory  byteSize
+	log     logFlags
+	bound   runBounds
+	begin   repeated // seeds as given
+	seeds   []string // seeds, normalized
+	lists   repeated // files of seeds
+	listed  seedsFound
+	unadded int64 // seeds of files, not yet added
 
 	example bool      // print the settings, do not crawl
 	resumed bool      // the file is the one stored in the folder
@@ -75,7 +73,7 @@ const (
 
 // newSettings returns the defaults, and the options that change them.
 func newSettings() *settings {
-	s := &settings{options: newOptions()}
+	s := &settings{options: newOptions(), bound: runBounds{began: time.Now()}}
 	s.define("the crawl", s.defineCrawl)
 	s.define("a frontier of several crawlers", s.served.define)
 	s.define(whereBegins, func(fs *flagSet) {
@@ -121,6 +119,7 @@ func (s *settings) judge(ctx context.Context) error {
 		s.report(err)
 	}
 	s.settle()
+	s.bound.apply()
 	s.judgeNeeds(crawlNeeds)
 	s.judgeCrawl()
 	s.pace.apply(s)

@@ -24,6 +24,7 @@ func (n *Normalizer) Typed(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	first, _ := utf8.DecodeRuneInString(s)
 	switch {
+	case strings.HasPrefix(s, "http://"), strings.HasPrefix(s, "https://"): // like the next, and quick
 	case scheme.MatchString(s) && !port.MatchString(s):
 	case s == "" || strings.Contains(s, "://") || noPort.MatchString(s) || first < utf8.RuneSelf && !strings.ContainsRune("[0123456789", first) && !letter(first):
 		return "", ErrTyped
