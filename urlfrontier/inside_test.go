@@ -351,6 +351,53 @@ func TestAQueueIsListedAlone(t *testing.T) {
 	s.listings.mu.Unlock()
 }
 
+// While a snapshot of all URLs is made for one call, those that need none read on.
+func TestAListingIsWaitedForOnlyToShareIt(t *testing.T) {
+	s, _, connect := startInside(t)
+	id, err := s.svc.NewCrawl("")
+	require.NoError(t, err)
+	for i := range 3 {
+		_, err = s.svc.Frontier().Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i), Crawl: id})
+		require.NoError(t, err)
+	}
+	list := func(client pb.URLFrontierClient, p *pb.ListUrlParams) (n int, err error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		stream, err := client.ListURLs(ctx, p)
+		for err == nil {
+			if _, err = stream.Recv(); err == nil {
+				n++
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return n, err
+	}
+	kept := connect()
+	n, err := list(kept, &pb.ListUrlParams{Size: 1})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	_, err = s.svc.Frontier().Add(t.Context(), frontier.Entry{URL: "http://b.example/", Crawl: id})
+	require.NoError(t, err)
+
+	s.listings.making <- struct{}{} // another call makes one
+	n, err = list(kept, &pb.ListUrlParams{Start: 1})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	n, err = list(connect(), &pb.ListUrlParams{Key: "a.example"})
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = s.listing(ctx, queueName{}, true)
+	require.ErrorIs(t, err, context.Canceled, "not two at once")
+	<-s.listings.making
+	n, err = list(connect(), &pb.ListUrlParams{})
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+}
+
 // A server that was killed leaves its listings behind, and the next one removes them.
 func TestListingsOfAKilledServerGo(t *testing.T) {
 	f, err := frontier.Open(t.Context(), Frontier(frontier.Options{}))

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"os"
@@ -101,7 +102,7 @@ func (s *Server) version() version {
 type listings struct {
 	age    time.Duration
 	log    *slog.Logger
-	making sync.Mutex
+	making chan struct{} // full while a snapshot of all URLs is made
 
 	mu      sync.Mutex
 	current *listing                 // guarded by mu
@@ -197,20 +198,12 @@ func (x *listings) close() {
 	}
 }
 
-// listing returns the snapshot that a connection reads, and leave to release it. It takes a kept or
-// current one, or makes one: of one queue if its URLs are cheap to find, otherwise of all. With start it
-// replaces one that is out of date.
-func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *listing, leave func(), err error) {
-	x := &s.listings
-	x.making.Lock()
-	defer x.making.Unlock()
-	var who net.Addr
-	if p, ok := peer.FromContext(ctx); ok {
-		who = p.Addr
-	}
-	now := s.version()
+// use returns the kept or current snapshot that serves a connection, or nil. With start it is up to date.
+func (x *listings) use(who net.Addr, only queueName, start bool, now version) *listing {
 	x.mu.Lock()
-	if l = x.kept[who].listing; l != nil && l.only.key != "" && l.only != only {
+	defer x.mu.Unlock()
+	l := x.kept[who].listing
+	if l != nil && l.only.key != "" && l.only != only {
 		l = nil
 	}
 	if l == nil || start && l.of != now {
@@ -221,10 +214,44 @@ func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *li
 	if l != nil {
 		l.users++
 	}
-	x.mu.Unlock()
+	return l
+}
+
+// listing returns the snapshot that a connection reads, and leave to release it. It takes a kept or
+// current one, or makes one: of one queue if its URLs are cheap to find, otherwise of all. With start it
+// replaces one that is out of date. It waits for another call only to share a snapshot of all.
+func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *listing, leave func(), err error) {
+	x := &s.listings
+	var who net.Addr
+	if p, ok := peer.FromContext(ctx); ok {
+		who = p.Addr
+	}
+	now := s.version()
+	l = x.use(who, only, start, now)
+	all, alone := s.svc.Frontier().Scan(ctx), false
+	if l == nil && only.key != "" {
+		urls, ok, err := s.svc.QueueURLs(ctx, only.crawl, only.key)
+		if err != nil {
+			return nil, nil, err
+		}
+		if alone = ok; alone {
+			all = urls
+		}
+	}
+	if l == nil && !alone {
+		only = queueName{}
+		select {
+		case x.making <- struct{}{}:
+			defer func() { <-x.making }()
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+		now = s.version()
+		l = x.use(who, only, start, now)
+	}
 	fresh := l == nil
 	if fresh {
-		if l, err = s.newListing(ctx, now, only); err != nil {
+		if l, err = s.newListing(now, only, all); err != nil {
 			return nil, nil, err
 		}
 		l.users++
@@ -250,8 +277,8 @@ func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *li
 }
 
 // newListing makes a snapshot of all URLs, or of a queue's in the frontier's order.
-func (s *Server) newListing(ctx context.Context, of version, only queueName) (l *listing, err error) {
-	l = &listing{of: of, made: time.Now()}
+func (s *Server) newListing(of version, only queueName, all iter.Seq2[frontier.StoredURL, error]) (l *listing, err error) {
+	l = &listing{only: only, of: of, made: time.Now()}
 	if l.file, err = os.CreateTemp(s.o.TempDir, listingName); err != nil {
 		return nil, err
 	}
@@ -261,14 +288,6 @@ func (s *Server) newListing(ctx context.Context, of version, only queueName) (l 
 		}
 	}()
 	w := bufio.NewWriterSize(l.file, 1<<16)
-	all := s.svc.Frontier().Scan(ctx)
-	if only.key != "" {
-		if urls, ok, err := s.svc.QueueURLs(ctx, only.crawl, only.key); err != nil {
-			return nil, err
-		} else if ok {
-			l.only, all = only, urls
-		}
-	}
 	var b []byte
 	var offset int64
 	for u, err := range all {

@@ -122,7 +122,7 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 		committed: make(chan struct{}), closing: make(chan struct{}), unfinished: &unfinished{most: o.MaxUnfinished, conns: map[*sender]struct{}{}},
 		stored: newRoom(mostStored), health: health.NewServer(),
 		reads: make(chan struct{}, mostReads), unreadFor: unreadFor, unreadWait: unreadWait, readWait: readWait, mostUnread: mostUnread,
-		listings: listings{age: o.ListingAge, log: o.Logger, kept: map[net.Addr]keptListing{}},
+		listings: listings{age: o.ListingAge, log: o.Logger, making: make(chan struct{}, 1), kept: map[net.Addr]keptListing{}},
 	}
 	s.health.SetServingStatus(pb.URLFrontier_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 	s.life, s.end = context.WithCancel(context.Background())
