@@ -509,7 +509,7 @@ type ring struct {
 // purgeScheduled takes dead records of a host out of the heap of scheduled ones, for as many steps. What it
 // has looked at goes to the end of its ring, so that all are looked at once. It returns the steps that are
 // left, and whether it is done.
-func (s *scheduler) purgeScheduled(id uint32, d *deletion, at *ring, steps int, now int64) (int, bool) {
+func (s *scheduler) purgeScheduled(id uint32, d *tombstone.Tombstone, at *ring, steps int, now int64) (int, bool) {
 	for s.hosts.At(id).nameLen > 0 && s.hosts.At(id).queues != 0 {
 		if at.queue == 0 || s.queues.At(at.queue).host != id { // its queue is gone: nothing was left of it
 			*at = ring{s.hosts.At(id).queues, int(s.hosts.At(id).scheduled)}

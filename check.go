@@ -37,7 +37,7 @@ func (f *Frontier) Check() error {
 	k.crawlTable()
 	k.c.order.Check(k.bad, k.c.hosts.Top, k.c.inMemory)
 	k.c.sizes.Check(k.bad, k.c.hosts.Top, k.c.waitingOf)
-	k.rules()
+	k.rules(f)
 	k.departures()
 	k.troubles()
 	k.limits(f)
@@ -72,7 +72,7 @@ type checker struct {
 	byLevel  [maxPriorities + 2]int64
 	crawls   []crawlCount // by slot
 	leased   int64
-	due      Stats // Scheduled and Finished only
+	due      tally // Scheduled and Finished only
 	places   [leased + 1]int
 	withheld withheldHosts     // hosts and urls only
 	resident map[uint32]uint32 // by part: positions of records in memory

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/commit"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
@@ -61,15 +60,9 @@ type op struct {
 
 	marks []storage.Mark // of URLs that become known, and were inserted for it
 
-	ends    bool      // record, of queue and host, is finished
-	record  arena.Ref // stays in memory until then
-	queue   uint32
-	host    uint32
-	crawl   uint32 // of queue
-	counted ended  // as what it counts in scheduler.ending
-	dead    bool   // a deletion has the record: see scheduler.unsettledDead
-	due     int64  // when record was scheduled for; 0: it waited or was leased
-	pinned  uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
+	ends bool // record, of queue and host, is finished
+	outgoing
+	pinned uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
 
 	replaced   []storage.Completion // records of the timed block being read that entries replace
 	replacedIn []storage.Queue      // the queue of each
@@ -214,7 +207,7 @@ func (f *Frontier) enqueueLocked(o *op) {
 		}
 		return
 	}
-	f.sched.named(o.entries)
+	f.namedLocked(o.entries)
 	f.committer.log.Add(o)
 	if f.unwaited {
 		o.release()
@@ -243,9 +236,10 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 				f.seq += uint64(min(len(o.entries)-i, applyAtOnce))
 			}
 		}
-		f.sched.unreserve(o, i)
+		f.unreserveLocked(o, i)
 		f.admitLocked(&o.entries[i], seq+uint64(i), now)
-		f.sched.countAdmitted(&o.entries[i], seq+uint64(i))
+		e := &o.entries[i]
+		f.sched.countAdmitted(e.host, e.crawl, e.due, seq+uint64(i))
 		if o.entries[i].marked && f.opts.Spill != nil {
 			f.known.Log(o.entries[i].mark)
 		}
@@ -265,13 +259,13 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 		*o.tally++
 	}
 	if o.ends {
-		f.sched.countEnded(o, f.seq)
+		f.sched.countEnded(&o.outgoing, f.seq)
 		if len(f.again) > 0 { // else its record need not be looked at
 			delete(f.again, f.sched.records.At(o.record).Seq())
 		}
 		f.sched.fifo.Finish(o.record)
 		f.settledLocked(o)
-		f.sched.uncount(o)
+		f.sched.uncount(&o.outgoing)
 		f.unpinLocked(o.host, now)
 	}
 	if len(o.replaced) > 0 {
@@ -312,7 +306,7 @@ func (s *shard) numberLocked(o *op) uint64 {
 // again, and what it would have finished waits again.
 func (f *Frontier) undoLocked(o *op) {
 	for i := range o.entries {
-		f.sched.unreserve(o, i)
+		f.unreserveLocked(o, i)
 		if o.entries[i].marked {
 			f.known.Remove(o.entries[i].mark)
 		}
@@ -338,7 +332,7 @@ func (f *Frontier) undoLocked(o *op) {
 		return
 	}
 	defer f.returnedLocked(o)
-	f.sched.uncount(o)
+	f.sched.uncount(&o.outgoing)
 	h := f.sched.hosts.At(o.host)
 	if o.due != 0 {
 		f.sched.schedule(o.queue, o.record, o.due)

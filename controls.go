@@ -61,16 +61,6 @@ func (s Scope) String() string {
 	return s.name
 }
 
-// key is the scope's place among hosts. A domain's ends with a dot, so it is the
-// prefix of the keys of what lies under it.
-func (s Scope) key() string {
-	k := hostkey.Reversed(s.name)
-	if s.domain {
-		return k + "."
-	}
-	return k
-}
-
 func (s Scope) check() error { return s.stored().Check() }
 
 func (s Scope) stored() row.Scope { return row.Scope{Name: s.name, Domain: s.domain, Named: s.named} }
@@ -89,7 +79,7 @@ func (f *Frontier) Rule(s Scope) (Rule, bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if x := f.sched.findCrawl(s.crawl); x != nil {
-			r := x.settings.rule()
+			r := ruleOfCrawl(&x.settings)
 			return r, r != Rule{}
 		}
 		return Rule{}, false
@@ -196,7 +186,7 @@ func (f *Frontier) BlockUntil(s Scope, t time.Time) error {
 func (s *shard) latestOfLocked(scope Scope) Rule {
 	if scope.ofCrawl {
 		x := s.latestCrawlLocked(scope.crawl)
-		return x.rule()
+		return ruleOfCrawl(&x)
 	}
 	return s.latestRuleLocked(s.scopeSeen(scope).ruleKey())
 }
@@ -333,9 +323,9 @@ func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
 	if r.Rule = r.at(s.sched.date(s.last)); r.BlockedUntil.IsZero() {
 		r.until = instant.None // it passed on the way
 	}
-	s.sched.setLimits(r, s.token, s.last)
+	s.sched.setLimits(r.scope.stored(), r.Limits.quota(), r.HostLimits.quota(), s.token, s.last)
 	old = s.controls.put(r)
-	s.sched.ruled(old, r, s.last)
+	s.sched.ruled(r.scope.stored(), old.block(), r.until, r.stops(), s.last)
 	return old
 }
 

@@ -29,8 +29,13 @@ type QueueStats struct {
 	Waiting, Scheduled, Leased, Finished int64
 }
 
+// queueTally is the figures of QueueStats.
+type queueTally struct {
+	Waiting, Scheduled, Leased, Finished int64
+}
+
 // add adds n times x.
-func (q *QueueStats) add(x QueueStats, n int64) {
+func (q *queueTally) add(x queueTally, n int64) {
 	q.Waiting += n * x.Waiting
 	q.Scheduled += n * x.Scheduled
 	q.Leased += n * x.Leased
@@ -53,7 +58,7 @@ type endsOf struct{ host, crawl uint32 }
 
 // ended is URLs whose leases, or other states, have ended, and whose ends are on their way to the disk.
 type ended struct {
-	QueueStats               // as what they count until then
+	queueTally               // as what they count until then
 	live       count.Numbers // of these, those that are in package count still
 }
 
@@ -65,15 +70,26 @@ type outdated struct {
 	count.Numbers
 }
 
-// recount counts the record of an op that ends it as x: zero, not at all.
-func (s *scheduler) recount(o *op, x ended) {
+// outgoing is a record on its way to its end.
+type outgoing struct {
+	record  arena.Ref // stays in memory until then
+	queue   uint32
+	host    uint32
+	crawl   uint32 // of queue
+	counted ended  // as what it counts in scheduler.ending
+	dead    bool   // a deletion has the record: see scheduler.unsettledDead
+	due     int64  // when record was scheduled for; 0: it waited or was leased
+}
+
+// recount counts a record that ends as x: zero, not at all.
+func (s *scheduler) recount(o *outgoing, x ended) {
 	if s.counts == nil || x == o.counted {
 		return
 	}
 	for _, of := range [...]endsOf{{o.host, o.crawl}, {0, o.crawl}} {
 		e := s.ending[of]
-		e.add(x.QueueStats, 1)
-		e.add(o.counted.QueueStats, -1)
+		e.add(x.queueTally, 1)
+		e.add(o.counted.queueTally, -1)
 		e.live.Add(x.live, 1)
 		e.live.Add(o.counted.live, -1)
 		if s.ending[of] = e; e == (ended{}) {
@@ -83,26 +99,27 @@ func (s *scheduler) recount(o *op, x ended) {
 	o.counted = x
 }
 
-// uncount stops counting the record of an op.
-func (s *scheduler) uncount(o *op) { s.recount(o, ended{}) }
+// uncount stops counting a record that ends.
+func (s *scheduler) uncount(o *outgoing) { s.recount(o, ended{}) }
 
-// countEnding counts the record of an op as leased until its end is durable.
-func (s *scheduler) countEnding(o *op) {
-	x := ended{QueueStats: QueueStats{Leased: 1}}
+// countEnding counts a record as leased until its end is durable.
+func (s *scheduler) countEnding(o *outgoing) {
+	x := ended{queueTally: queueTally{Leased: 1}}
 	if s.lives(o) {
 		x.live = numbersOf(o.due)
 	}
 	s.recount(o, x)
 }
 
-// countExpired counts the record of an op whose lease has expired as what it becomes.
-func (s *scheduler) countExpired(o *op, now int64) {
+// countExpired counts a record whose lease has expired as what it becomes: a URL that is due at a
+// date, or nothing.
+func (s *scheduler) countExpired(o *outgoing, due int64, again bool, now int64) {
 	if o.counted == (ended{}) {
 		return
 	}
 	x := ended{live: o.counted.live}
-	if len(o.entries) > 0 {
-		switch due := o.entries[0].due; {
+	if again {
+		switch {
 		case due == instant.Never:
 			x.Finished = 1
 		case due > now:
@@ -127,8 +144,8 @@ func (s *scheduler) deadCount(host string, crawl uint32) uint64 {
 	return s.tombstones.Of(bytesOf(host), crawl).Seq
 }
 
-// lives reports whether no deletion concerns the record that an op ends.
-func (s *scheduler) lives(o *op) bool {
+// lives reports whether no deletion concerns a record that ends.
+func (s *scheduler) lives(o *outgoing) bool {
 	return !o.dead && s.records.At(o.record).Seq() > s.deadStored(s.queues.At(o.queue)).Seq
 }
 
@@ -159,7 +176,7 @@ func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
 			e := &o.entries[i]
 			x.Add(e.host, e.crawl, numbersOf(e.due), 1, dead)
 		}
-		if o.ends && c.lives(o) {
+		if o.ends && c.lives(&o.outgoing) {
 			x.Add(string(c.nameOf(o.host)), o.crawl, numbersOf(o.due), -1, dead)
 		}
 		for i, r := range o.replaced {
@@ -211,19 +228,19 @@ func (s *shard) countedLocked(err error) {
 	c.finding = nil
 }
 
-// countAdmitted counts an entry that is visible now.
-func (s *scheduler) countAdmitted(e *newEntry, seq uint64) {
+// countAdmitted counts a URL that is visible now.
+func (s *scheduler) countAdmitted(host string, crawl uint32, due int64, seq uint64) {
 	switch {
 	case s.counts == nil:
 	case s.cfg.spill:
-		s.counts.Note(e.host, e.crawl, numbersOf(e.due), 1, seq)
+		s.counts.Note(host, crawl, numbersOf(due), 1, seq)
 	default:
-		s.counts.Change(e.host, e.crawl, numbersOf(e.due), 1, seq, s.deadCount)
+		s.counts.Change(host, crawl, numbersOf(due), 1, seq, s.deadCount)
 	}
 }
 
 // countEnded counts the end of a record, which is still there.
-func (s *scheduler) countEnded(o *op, seq uint64) {
+func (s *scheduler) countEnded(o *outgoing, seq uint64) {
 	switch {
 	case s.counts == nil || !s.lives(o):
 	case s.cfg.spill:
@@ -548,7 +565,7 @@ func (f *Frontier) sweepDead() {
 				continue
 			}
 			for at, done := (ring{}), false; !done; {
-				_, done, _ = c.purgeHost(id, d, &at, sweepSteps, 0)
+				_, done, _ = c.purgeHost(id, &d.Tombstone, &at, sweepSteps, 0)
 			}
 		}
 	}

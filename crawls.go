@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
@@ -26,14 +27,14 @@ import (
 type crawlSettings struct {
 	weight int // 1 unless another is set
 	paused bool
-	limits Limits
+	limits quota.Limits
 }
 
 var defaultCrawl = crawlSettings{weight: 1}
 
-// rule is the settings as Rule returns them.
-func (s *crawlSettings) rule() Rule {
-	r := Rule{Limits: s.limits}
+// ruleOfCrawl is a crawl's settings as Rule returns them.
+func ruleOfCrawl(s *crawlSettings) Rule {
+	r := Rule{Limits: Limits(s.limits)}
 	if s.weight != 1 {
 		r.Weight = s.weight
 	}
@@ -43,7 +44,7 @@ func (s *crawlSettings) rule() Rule {
 	return r
 }
 
-// settings is the inverse of rule; it returns an error for a rule that no crawl can have.
+// settings is the inverse of ruleOfCrawl; it returns an error for a rule that no crawl can have.
 func (r *Rule) settings() (crawlSettings, error) {
 	errs := []error{r.Limits.check("Limits")}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -58,7 +59,7 @@ func (r *Rule) settings() (crawlSettings, error) {
 	if ofHosts != (Rule{}) {
 		bad("a crawl has Weight, Paused and Limits; the other settings are of hosts")
 	}
-	return crawlSettings{weight: max(1, r.Weight), paused: r.Paused == On, limits: r.Limits}, errors.Join(errs...)
+	return crawlSettings{weight: max(1, r.Weight), paused: r.Paused == On, limits: r.Limits.quota()}, errors.Join(errs...)
 }
 
 // CheckCrawl returns an error for a rule that no crawl can have.
@@ -99,7 +100,7 @@ func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) erro
 	}
 	id := scope.crawl
 	old := f.latestCrawlLocked(id)
-	r := old.rule()
+	r := ruleOfCrawl(&old)
 	if err := change(&r); err != nil {
 		f.mu.Unlock()
 		return err
@@ -110,7 +111,7 @@ func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) erro
 		return fmt.Errorf("frontier: %s of %v: %w", what, scope, err)
 	}
 	o.rows = append(o.rows, storedCrawl(id, &s).Row())
-	if s.limits == (Limits{}) && old.limits != (Limits{}) {
+	if s.limits == (quota.Limits{}) && old.limits != (quota.Limits{}) {
 		o.rows = append(o.rows, storage.Row{Key: limit.OfCrawl(id).RowKey()})
 	}
 	if b := f.sched.limits; b != nil {
@@ -183,10 +184,13 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	if x == nil { // its URLs are all on disk
 		x = newCrawl(id, c.cfg.levels)
 	}
-	s := x.stats
-	s.Rule, s.WaitingBy = x.settings.rule(), slices.Clone(s.WaitingBy)
+	t := &x.stats
+	s := CrawlStats{
+		Rule: ruleOfCrawl(&x.settings), Waiting: t.Waiting, WaitingBy: slices.Clone(t.WaitingBy), Immediate: t.Immediate,
+		Leased: t.Leased, Added: t.Added, HandedOut: t.HandedOut, Done: t.Done,
+	}
 	if c.counts != nil {
-		n := QueueStats{Waiting: s.Waiting, Scheduled: sum.Total - sum.Finished, Leased: s.Leased - x.deadLeases, Finished: sum.Finished}
+		n := queueTally{Waiting: s.Waiting, Scheduled: sum.Total - sum.Finished, Leased: s.Leased - x.deadLeases, Finished: sum.Finished}
 		n.rest(ending)
 		s.Waiting, s.Scheduled, s.Leased, s.Finished = n.Waiting, n.Scheduled, n.Leased+x.deadLeases, n.Finished
 		s.Hosts, s.ActiveHosts = sum.Hosts, sum.Active
@@ -236,7 +240,9 @@ func (f *Frontier) QueueStats(host string, crawl uint32) (QueueStats, bool, erro
 		}
 		n = f.sched.counts.Of(key)
 		return nil
-	}, func() { x = f.sched.queueStats(host, f.hostHash(host), crawl, f.sched.counts.Visible(key, n)) })
+	}, func() {
+		x = QueueStats(f.sched.queueStats(host, f.hostHash(host), crawl, f.sched.counts.Visible(key, n)))
+	})
 	if err != nil {
 		return QueueStats{}, false, err
 	}
@@ -263,7 +269,7 @@ func (f *Frontier) readOutdated() {
 }
 
 // queueStats counts the URLs of a host within a crawl.
-func (s *scheduler) queueStats(host string, hash uint64, crawl uint32, n row.Count) (x QueueStats) {
+func (s *scheduler) queueStats(host string, hash uint64, crawl uint32, n row.Count) (x queueTally) {
 	if n.Seq <= s.deadCount(host, crawl) {
 		n = row.Count{}
 	}
@@ -288,10 +294,10 @@ func (s *scheduler) queueStats(host string, hash uint64, crawl uint32, n row.Cou
 
 // rest makes the URLs scheduled that are neither waiting nor leased, and adds those whose ends are on their
 // way.
-func (q *QueueStats) rest(e ended) {
+func (q *queueTally) rest(e ended) {
 	q.Scheduled = max(0, q.Scheduled-q.Waiting-q.Leased-(e.live.Total-e.live.Finished))
 	q.Finished -= e.live.Finished
-	q.add(e.QueueStats, 1)
+	q.add(e.queueTally, 1)
 }
 
 // deadLease reports whether a deletion concerns the record of a lease.
@@ -333,7 +339,7 @@ func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueSta
 			}, func() {
 				for i := range some {
 					q := &some[i]
-					q.x = f.sched.queueStats(q.host, f.hostHash(q.host), crawl, f.sched.counts.Visible(q.key, q.n))
+					q.x = QueueStats(f.sched.queueStats(q.host, f.hostHash(q.host), crawl, f.sched.counts.Visible(q.key, q.n)))
 				}
 			})
 			if err != nil {
@@ -362,7 +368,7 @@ func storedCrawl(id uint32, s *crawlSettings) *row.Crawl {
 
 // crawlRestored is the inverse of storedCrawl.
 func crawlRestored(c *row.Crawl) crawlSettings {
-	return crawlSettings{weight: c.Weight, paused: c.Paused, limits: Limits(c.Limits)}
+	return crawlSettings{weight: c.Weight, paused: c.Paused, limits: quota.Limits(c.Limits)}
 }
 
 // regroupAtOnce is how many hosts of stopped crawls are looked at under one lock.
@@ -423,7 +429,7 @@ func (s *scheduler) freeStopped(now int64) bool {
 }
 
 // stopReason returns why no URL of a host's crawls is handed out, and until when.
-func (s *scheduler) stopReason(h *host, now int64) (Reason, int64) {
+func stopReason(s *scheduler, h *host, now int64) (Reason, int64) {
 	reason, until := ReasonPaused, instant.Never
 	for qid := h.queues; qid != 0; qid = s.queues.At(qid).sibling {
 		q := s.queues.At(qid)

@@ -146,7 +146,7 @@ func (f *Frontier) enactLocked(d *deletion) {
 	d.Block = c.blocks.Last()
 	d.batch = f.committer.batchID
 	c.tombstones.Add(&d.Tombstone)
-	c.offerDeleted(d)
+	c.offerDeleted(&d.Tombstone)
 	if f.opts.Spill != nil {
 		c.storedTombstones.Add(&d.Tombstone)
 		f.deletions = append(f.deletions, d)
@@ -181,7 +181,7 @@ func (s *shard) overtakenLocked(o *op, d *deletion) {
 	if !o.dead {
 		o.dead = true
 		c.unsettledDead++
-		c.uncount(o)
+		c.uncount(&o.outgoing)
 	}
 	o.entries = s.withoutSuccessorLocked(o.entries, d.Seq)
 }
@@ -202,7 +202,7 @@ func (s *shard) endDeadLocked(o *op, l *leaseRecord, p plan) {
 	again := s.againLocked(l.record)
 	s.endsLocked(o, l.queue, l.record)
 	o.dead = true
-	s.sched.uncount(o) // the deletion took it out already
+	s.sched.uncount(&o.outgoing) // the deletion took it out already
 	switch {
 	case again != nil && again.forcedAt >= l.dead:
 		s.admitAgainLocked(o, again)
@@ -385,7 +385,7 @@ func (f *Frontier) sweep(d *deletion) {
 		if complete {
 			d.swept = true
 			f.sched.tombstones.Remove(&d.Tombstone)
-			f.sched.offerDeleted(d)
+			f.sched.offerDeleted(&d.Tombstone)
 			f.freeUnpurgedYieldingLocked()
 			f.dispatchLocked() // the crawl may be over
 		}
@@ -449,7 +449,7 @@ func (f *Frontier) reviveLocked() {
 		if d.again = !d.swept; d.swept {
 			d.swept = false
 			f.sched.tombstones.Add(&d.Tombstone)
-			f.sched.offerDeleted(d)
+			f.sched.offerDeleted(&d.Tombstone)
 			ds = append(ds, d)
 		}
 	}
@@ -504,7 +504,7 @@ func (f *Frontier) sweepQueues(d *deletion) bool {
 			if id == 0 {
 				return true, false
 			}
-			_, done, wait = c.purgeHost(id, d, &at, steps, f.last)
+			_, done, wait = c.purgeHost(id, &d.Tombstone, &at, steps, f.last)
 			return done, wait
 		})
 	}
@@ -516,7 +516,7 @@ func (f *Frontier) sweepQueues(d *deletion) bool {
 			if h.nameLen == 0 || h.waiting == 0 && h.scheduled == 0 && h.place != unpurged || !d.ContainsHost(c.name(h)) {
 				continue
 			}
-			if steps, done, wait = c.purgeHost(id, d, &at, steps, f.last); !done {
+			if steps, done, wait = c.purgeHost(id, &d.Tombstone, &at, steps, f.last); !done {
 				return false, wait
 			}
 		}
@@ -526,7 +526,7 @@ func (f *Frontier) sweepQueues(d *deletion) bool {
 
 // purgeHost takes a host's dead records out, for as many steps. It returns the steps that are
 // left, and whether it is done, or must wait until what is being read has arrived.
-func (s *scheduler) purgeHost(id uint32, d *deletion, at *ring, steps int, now int64) (left int, done, wait bool) {
+func (s *scheduler) purgeHost(id uint32, d *tombstone.Tombstone, at *ring, steps int, now int64) (left int, done, wait bool) {
 	if steps, done, wait = s.purgeWaiting(id, d, steps, now); done {
 		steps, done = s.purgeScheduled(id, d, at, steps, now)
 	}
@@ -534,9 +534,9 @@ func (s *scheduler) purgeHost(id uint32, d *deletion, at *ring, steps int, now i
 }
 
 // purgeWaiting takes dead records out of a host's queues.
-func (s *scheduler) purgeWaiting(id uint32, d *deletion, steps int, now int64) (left int, done, wait bool) {
+func (s *scheduler) purgeWaiting(id uint32, d *tombstone.Tombstone, steps int, now int64) (left int, done, wait bool) {
 	h := s.hosts.At(id)
-	x := tombstone.Dead{Seq: d.Seq, Block: d.Block, By: &d.Tombstone}
+	x := tombstone.Dead{Seq: d.Seq, Block: d.Block, By: d}
 	done = true
 	out := false // of its structure; what is in that may depend on which of its queues have URLs
 	served := h.served

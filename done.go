@@ -346,7 +346,7 @@ func (p *plan) groupDue(c *scheduler, g *group) int64 {
 	if p.hostGap < 0 {
 		return 0
 	}
-	if d := c.delayOf(g); d != nil {
+	if d, ok := c.delayOf(g).(DelayPolicy); ok {
 		return p.end + delayBy(d, c.groupName(g), p.outcome)
 	}
 	return p.end + p.groupGap
@@ -575,7 +575,7 @@ func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
 	}
 	if s.sched.counts != nil {
 		o.crawl = s.sched.crawlNumber(s.sched.queues.At(qid))
-		s.sched.countEnding(o)
+		s.sched.countEnding(&o.outgoing)
 	}
 }
 

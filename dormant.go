@@ -70,19 +70,20 @@ func (s *scheduler) departed(underWay int) {
 	}
 }
 
-// named notes that an op is submitted: departing hosts that it names stay until
+// namedLocked notes that an op is submitted: departing hosts that it names stay until
 // it is settled.
-func (s *scheduler) named(entries []newEntry) {
-	if !s.dormant.Submitted() {
+func (s *shard) namedLocked(entries []newEntry) {
+	c := s.sched
+	if !c.dormant.Submitted() {
 		return
 	}
 	for i := range entries {
 		e := &entries[i]
-		if i > 0 && e.ofHost(&entries[i-1]) || !s.dormant.MayHaveRow(e.hash) {
+		if i > 0 && e.ofHost(&entries[i-1]) || !c.dormant.MayHaveRow(e.hash) {
 			continue
 		}
-		if id := s.lookup(e.hash, e.host); id != 0 && s.hosts.At(id).place == departing {
-			s.depart(id)
+		if id := c.lookup(e.hash, e.host); id != 0 && c.hosts.At(id).place == departing {
+			c.depart(id)
 		}
 	}
 }

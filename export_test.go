@@ -91,7 +91,7 @@ func (f *Frontier) deleteUnswept(d *deletion) (sweep func()) {
 	defer f.mu.Unlock()
 	f.numberedLocked(d)
 	f.sched.tombstones.Add(&d.Tombstone)
-	f.sched.offerDeleted(d)
+	f.sched.offerDeleted(&d.Tombstone)
 	return func() { f.sweep(d) }
 }
 

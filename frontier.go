@@ -211,9 +211,8 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 			levels:     o.Priorities,
 			quantum:    o.tuning.Quantum,
 			parkAfter:  int64(o.tuning.ParkAfter),
-			selector:   o.Selector,
+			choose:     chooseBy(o.Selector),
 			strict:     selector.IsStrict(o.Selector),
-			calm:       selector.IsCalm(o.Selector),
 			groupMax:   int64(o.GroupDelay.Max()),
 			spill:      o.Spill != nil,
 			ahead:      int64(timedAhead),
@@ -229,9 +228,10 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		f.sched.counts, f.sched.ending = count.NewTable(o.Spill != nil), map[endsOf]ended{}
 	}
 	f.sched.concurrency = f.concurrency
-	f.sched.tell, f.sched.clock = f.emitLocked, f.clock
-	f.sched.groupSettings = f.groupRules.of
-	f.sched.controls = &f.controls
+	f.sched.clock = f.clock
+	f.sched.cfg.turned = f.limitTurnedLocked
+	f.sched.groupSettings = f.groupRules.want
+	f.sched.rules = &f.controls
 	f.peeker, _ = o.Spill.(storage.Peeker)
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.hinter, _ = o.Scheduler.(Hinter)

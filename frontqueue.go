@@ -16,7 +16,9 @@ import (
 	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 )
 
 // list is a doubly linked FIFO of queues. The zero value is empty.
@@ -149,7 +151,7 @@ type crawl struct {
 	id         uint32
 	settings   crawlSettings
 	lists      [2]lanes // tokens and readies
-	stats      CrawlStats
+	stats      crawlTally
 	queues     int                    // that belong to it
 	deadLeases int64                  // of URLs that were deleted
 	withheld   [withheldReasons]int64 // of its waiting URLs: those of hosts in place withheld
@@ -160,6 +162,14 @@ type crawl struct {
 	urgent     bool
 	idle       bool // in scheduler.idleCrawls
 	swept      bool // all of it was deleted, and what is dead of it is being taken out
+}
+
+// crawlTally is the figures of CrawlStats that a crawl's record has.
+type crawlTally struct {
+	Waiting, Immediate, Leased int64
+	WaitingBy                  []int64
+	Added, HandedOut           int64
+	Done                       [8]int64
 }
 
 // crawlStop says why a crawl's URLs may not be handed out.
@@ -441,8 +451,8 @@ func (s *scheduler) setCrawl(id uint32, set crawlSettings, youngest uint64, now 
 	slot := s.slotOf(id)
 	x := s.crawls[slot]
 	x.settings = set
-	if s.limits != nil || set.limits != (Limits{}) {
-		s.book(youngest).SetCrawl(id, set.limits.quota(), youngest, s.date(now))
+	if s.limits != nil || set.limits != (quota.Limits{}) {
+		s.book(youngest).SetCrawl(id, set.limits, youngest, s.date(now))
 	}
 	s.judgeCrawl(x, now)
 	s.offer(slot, x)
@@ -505,7 +515,7 @@ func (s *scheduler) countStopped(x *crawl, sign int64) {
 }
 
 // offerDeleted keeps a deleted crawl from offering anything while it is swept.
-func (s *scheduler) offerDeleted(d *deletion) {
+func (s *scheduler) offerDeleted(d *tombstone.Tombstone) {
 	x := s.findCrawl(d.Crawl)
 	if !d.OfCrawl || d.Scope.Named || x == nil {
 		return

@@ -80,27 +80,36 @@ func (s *scheduler) groupOf(name string) uint32 {
 // setUpGroup applies the settings of a group to it.
 func (s *scheduler) setUpGroup(id uint32) {
 	g := s.groups.At(id)
-	want := GroupSettings{}
+	want := groupWant{}
 	if s.groupSettings != nil {
 		want = s.groupSettings(s.groupName(g))
 	}
 	g.set(want)
 	if s.groupStartsAt != nil {
-		g.opens = max(g.opens, s.groupStartsAt(want.Delay))
+		g.opens = max(g.opens, s.groupStartsAt(want.delay))
 	}
 	g.free = s.slotsOf(id).next(g.limit)
 }
 
-func (g *group) set(s GroupSettings) {
-	g.limit, g.delays = int32(max(1, s.Concurrency)), s.Delay != nil
+func (g *group) set(s groupWant) {
+	g.limit, g.delays = int32(max(1, s.slots)), s.delay != nil
 }
 
-// delayOf is the group's delay: a FixedDelay or FactorDelay; nil: Options.GroupDelay.
-func (t *tables) delayOf(g *group) DelayPolicy {
+// groupWant is what an operator set for a group.
+type groupWant struct {
+	slots int       // 0: one
+	delay ownPolicy // nil: that of all groups
+}
+
+// ownPolicy is a delay policy that is not the user's code.
+type ownPolicy interface{ Max() time.Duration }
+
+// delayOf is the group's delay; nil: that of all groups.
+func (t *tables) delayOf(g *group) ownPolicy {
 	if !g.delays {
 		return nil
 	}
-	return t.groupSettings(t.groupName(g)).Delay
+	return t.groupSettings(t.groupName(g)).delay
 }
 
 // slotsOf are the group's slots. Few groups have several that keep a distance.
@@ -213,7 +222,7 @@ func (s *scheduler) postponeGroup(id uint32, at int64) {
 // startGroupsAt leaves groups alone that are met for the first time, until at.
 func (r *reopened) startGroupsAt(at int64) {
 	before := r.groupStartsAt
-	r.groupStartsAt = func(d DelayPolicy) int64 {
+	r.groupStartsAt = func(d ownPolicy) int64 {
 		if before == nil {
 			return at
 		}
@@ -340,6 +349,19 @@ func (r *groupRules) of(name string) GroupSettings {
 	return GroupSettings{}
 }
 
+// want is of for the scheduler.
+func (r *groupRules) want(name string) groupWant {
+	s := r.of(name)
+	return s.want()
+}
+
+func (s *GroupSettings) want() groupWant {
+	if s.Delay == nil {
+		return groupWant{slots: s.Concurrency}
+	}
+	return groupWant{slots: s.Concurrency, delay: s.Delay}
+}
+
 func (r *groupRules) set(name string, s GroupSettings) {
 	r.Put(name, &s, rule.Fields(btoi(s != GroupSettings{})))
 }
@@ -394,7 +416,7 @@ func (s *shard) setGroupLocked(o *op, name string, want GroupSettings) {
 	o.rule = func() {
 		s.groupRules.set(name, want)
 		if id := c.groupNamed(name); id != 0 {
-			c.groups.At(id).set(want)
+			c.groups.At(id).set(want.want())
 			c.requeueGroup(id)
 		}
 	}

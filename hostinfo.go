@@ -208,13 +208,13 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 	x.Rule = s.controls.effective(x.Host, c.date(s.last))
 	if h.has(troubled) {
 		t := c.troubles[id]
-		x.Backoff = c.cfg.stateOf(&t)
+		x.Backoff = stateOf(&c.cfg, &t)
 	}
 	if h.has(counted) {
 		x.Used = s.usedLocked(c.limits.HostUsed(id, c.name(h), c.date(s.last)))
 	}
 	x.Full = c.refusing(id)
-	reason, until := c.reasonOf(id, s.last)
+	reason, until := reasonOf(c, id, s.last)
 	x.Reason = reason
 	if until != instant.Never {
 		x.Until = s.wall(until)
@@ -224,7 +224,7 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 
 // reasonOf returns why no URL of a host is handed out now, and when that ends by time
 // alone; never if that is not known.
-func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
+func reasonOf(s *scheduler, id uint32, now int64) (Reason, int64) {
 	h := s.hosts.At(id)
 	free, why := s.withheldUntil(id, now)
 	switch {
@@ -233,7 +233,7 @@ func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 	case h.waiting > 0 && free == instant.Never:
 		return ReasonPaused, instant.Never
 	case h.waiting > 0 && s.pausedCrawls > 0 && !s.has(h, (*crawl).runs):
-		return s.stopReason(h, now)
+		return stopReason(s, h, now)
 	case h.place == leased:
 		return ReasonLeased, instant.Never
 	case h.waiting == 0 && h.scheduled > s.kept[id]:
@@ -247,7 +247,7 @@ func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 			reason, until = r, at
 		}
 	}
-	longer(s.clockOf(h), h.due)
+	longer(clockOf(&s.reopened, h), h.due)
 	if why == withheldBlocked {
 		longer(ReasonBlocked, free)
 	}
@@ -277,7 +277,7 @@ func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 }
 
 // clockOf is the reason for which a host's own clock was set.
-func (r *reopened) clockOf(h *host) Reason {
+func clockOf(r *reopened, h *host) Reason {
 	if h.due <= r.startsAt || h.why >= whys {
 		return ReasonReopened
 	}
@@ -311,7 +311,7 @@ func (s *shard) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 		x.Due = s.wall(due)
 	}
 	t := s.troubleOfRowLocked(&a.state)
-	x.Backoff = s.sched.cfg.stateOf(&t)
+	x.Backoff = stateOf(&s.sched.cfg, &t)
 	x.Used = s.usedLocked(s.sched.limits.StoredUsed(a.host, a.state.Used, s.sched.date(s.last)))
 	x.Group = a.state.Group
 	if id := s.sched.groupNamed(x.Group); id != 0 && s.sched.groups.At(id).free > 0 {

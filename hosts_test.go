@@ -98,7 +98,7 @@ func TestHostOrder(t *testing.T) {
 		s := rapid.SampledFrom([]Scope{All(), Host(name.Draw(t, "of")), Domain(name.Draw(t, "of"))}).Draw(t, "scope")
 		var want, got []string
 		for id := uint32(1); id <= f.sched.hosts.Top; id++ {
-			if h := f.sched.hosts.At(id); h.nameLen > 0 && s.contains(string(f.sched.name(h))) {
+			if h := f.sched.hosts.At(id); h.nameLen > 0 && s.stored().Contains(string(f.sched.name(h))) {
 				want = append(want, string(f.sched.name(h)))
 			}
 		}
@@ -224,7 +224,7 @@ func TestDeletingAHostLooksAtItsOwnURLs(t *testing.T) {
 		require.Equal(t, 10, n)
 		d := newDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "h7.example", Named: true}})
 		c.tombstones.Add(&d.Tombstone)
-		left, done, _ := c.purgeHost(id, d, &ring{}, sweepSteps, f.last)
+		left, done, _ := c.purgeHost(id, &d.Tombstone, &ring{}, sweepSteps, f.last)
 		require.True(t, done)
 		require.EqualValues(t, 10, d.Removed)
 		require.Zero(t, c.lookup(f.hostHash("h7.example"), "h7.example"), "nothing is left of it")

@@ -70,7 +70,11 @@ func (f *Frontier) settleExpiredLocked(id uint32, l *Lease, p plan) {
 	f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
 	f.spareLocked(id, &p)
 	f.finishLocked(job, id, &p)
-	f.sched.countExpired(job, f.last)
+	due, again := int64(0), len(job.entries) > 0
+	if again {
+		due = job.entries[0].due
+	}
+	f.sched.countExpired(&job.outgoing, due, again, f.last)
 	e, host := l.Entry, l.Host
 	job.after = func(err error) {
 		if err == nil && p.givenUp {

@@ -121,15 +121,15 @@ func (s Scope) subject() limit.Subject {
 func (s *scheduler) book(youngest uint64) *limit.Book {
 	if s.limits == nil {
 		s.limits = limit.New(limit.Caller{
-			Turned:  s.limitTurned,
-			Recheck: func(scope row.Scope) { s.recheck(scopeStored(scope)) },
+			Turned:  s.cfg.turned,
+			Recheck: s.recheck,
 		}, s.clock.Day(0), s.cfg.spill, youngest)
 	}
 	return s.limits
 }
 
-// limitTurned reports that a limit is reached, or that none is any more.
-func (s *scheduler) limitTurned(of limit.Subject, turn quota.Turn, what string, until int64) {
+// limitTurnedLocked reports that a limit is reached, or that none is any more.
+func (s *shard) limitTurnedLocked(of limit.Subject, turn quota.Turn, what string, until int64) {
 	e := Event{Kind: EventLimitReached, Reason: what}
 	switch of.Kind {
 	case limit.Host:
@@ -145,15 +145,15 @@ func (s *scheduler) limitTurned(of limit.Subject, turn quota.Turn, what string, 
 	case turn == quota.Lifted:
 		e.Kind, e.Reason = EventLimitLifted, ""
 	case until != instant.Never:
-		e.Until = s.clock.Wall(s.moment(until))
+		e.Until = s.wall(s.sched.moment(until))
 	}
-	s.tell(e)
+	s.emitLocked(e)
 }
 
-// setLimits puts the limits of a rule in force.
-func (s *scheduler) setLimits(r *scopeRule, youngest uint64, now int64) {
-	if s.limits != nil || r.Limits != (Limits{}) || r.HostLimits != (Limits{}) {
-		s.book(youngest).SetScope(r.scope.stored(), r.Limits.quota(), r.HostLimits.quota(), youngest, s.date(now))
+// setLimits puts the limits of a scope's rule in force: those of all its hosts together, and of each.
+func (s *scheduler) setLimits(of row.Scope, all, each quota.Limits, youngest uint64, now int64) {
+	if s.limits != nil || all != (quota.Limits{}) || each != (quota.Limits{}) {
+		s.book(youngest).SetScope(of, all, each, youngest, s.date(now))
 	}
 }
 
@@ -279,10 +279,10 @@ func limited(s limit.Subject) string {
 	return scopeStored(s.Scope).String()
 }
 
-// unreserve ends what limitLocked began for entry i of o.
-func (s *scheduler) unreserve(o *op, i int) {
+// unreserveLocked ends what limitLocked began for entry i of o.
+func (s *shard) unreserveLocked(o *op, i int) {
 	if i < len(o.reserved) {
-		s.limits.Unreserve(o.reserved[i], o.entries[i].host)
+		s.sched.limits.Unreserve(o.reserved[i], o.entries[i].host)
 		o.reserved[i] = nil
 	}
 }
@@ -423,7 +423,7 @@ func (k *checker) limits(f *Frontier) {
 	}
 	b.Check(k.bad, f.finishing == 0, func(s row.Scope) (n int64) {
 		for id := uint32(1); id <= c.hosts.Top; id++ {
-			if h := c.hosts.At(id); h.nameLen > 0 && scopeStored(s).contains(string(c.name(h))) {
+			if h := c.hosts.At(id); h.nameLen > 0 && s.Contains(string(c.name(h))) {
 				n += int64(h.waiting)
 			}
 		}
@@ -449,7 +449,7 @@ func (k *checker) limits(f *Frontier) {
 	if n != b.Hosts() {
 		k.bad("F6: %d hosts have usage, counted %d", n, b.Hosts())
 	}
-	for _, r := range c.controls.Load().All() {
+	for _, r := range f.controls.Load().All() {
 		if _, ok := b.Row(r.scope.subject()); ok != (r.Limits != Limits{}) || b.Exactly(r.scope.stored()).Limits != r.HostLimits.quota() {
 			k.bad("F6: the rule of %v has limits %+v and %+v, and usage: %v", r.scope, r.Limits, r.HostLimits, ok)
 		}
@@ -463,7 +463,7 @@ func (k *checker) limits(f *Frontier) {
 
 func (k *checker) limitCrawl(x *crawl) {
 	b := k.c.limits
-	if _, ok := b.Row(limit.OfCrawl(x.id)); ok != (x.settings.limits != Limits{}) {
+	if _, ok := b.Row(limit.OfCrawl(x.id)); ok != (x.settings.limits != quota.Limits{}) {
 		k.bad("F6: crawl %d has limits %+v, and usage: %v", x.id, x.settings.limits, ok)
 	}
 	if ends := b.CrawlEnds.Has(x.id); ends != (x.stop == crawlLimited) {

@@ -100,7 +100,7 @@ func (s *shard) nextLocked(g *grant, now int64, crawls []uint32) bool {
 	ch, ok, err := s.sched.next(now, crawls)
 	switch {
 	case err != nil:
-		g.err = err
+		g.err = (*SelectorError)(err.(*badChoice))
 		return true
 	case !ok:
 		return false

@@ -13,7 +13,7 @@ import (
 
 // groupedCore has hosts, all in one group, with one URL each of the priority given.
 func groupedCore(t *testing.T, s Selector, priorities ...uint8) (*scheduler, []uint32) {
-	c := newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: instant.Never, selector: s, strict: selector.IsStrict(s)})
+	c := newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: instant.Never, choose: chooseBy(s), strict: selector.IsStrict(s)})
 	var ids []uint32
 	for i, p := range priorities {
 		ids = append(ids, addGrouped(c, fmt.Sprintf("host%d.example", i), p))
@@ -162,7 +162,7 @@ func TestHostsAreBoundInSmallNumbers(t *testing.T) {
 
 func TestHostsBecomeDueInSmallNumbers(t *testing.T) {
 	const n = 4 * readyAtOnce
-	c := newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: instant.Never, selector: selector.Strict()})
+	c := newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: instant.Never, choose: chooseBy(selector.Strict())})
 	for i := range n {
 		name := fmt.Sprintf("host%d.example", i)
 		id := c.ensure(c.hash([]byte(name)), name)
@@ -184,7 +184,7 @@ func TestHostsBecomeDueInSmallNumbers(t *testing.T) {
 func TestSharesOutliveTheirCount(t *testing.T) {
 	const none, some, most = 1, 2, 3 // crawls
 	for _, pass := range []int64{0, mostPass - 20*turn} {
-		c := newScheduler(schedulerConfig{levels: 1, quantum: 32, parkAfter: instant.Never, selector: selector.Strict(), strict: true})
+		c := newScheduler(schedulerConfig{levels: 1, quantum: 32, parkAfter: instant.Never, choose: chooseBy(selector.Strict()), strict: true})
 		add := func(crawl uint32, n int) {
 			for i := range n {
 				name := fmt.Sprintf("host%d.crawl%d.example", i, crawl)

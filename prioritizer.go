@@ -183,6 +183,17 @@ func (x *PriorityMap) complete(other *PriorityMap) {
 	}
 }
 
+// chooseBy asks the selector, and turns a panic into a value, since the lock is held.
+func chooseBy(s Selector) func(available []int) (p int, panicked any) {
+	if selector.IsCalm(s) {
+		return func(available []int) (int, any) { return s.Select(available), nil }
+	}
+	return func(available []int) (p int, panicked any) {
+		defer func() { panicked = recover() }()
+		return s.Select(available), nil
+	}
+}
+
 // checkPriorities says what is wrong with the priorities of a rule.
 func (r *Rule) checkPriorities(levels int) error {
 	var errs []error
@@ -198,8 +209,8 @@ func (r *Rule) checkPriorities(levels int) error {
 	return errors.Join(errs...)
 }
 
-// priority returns the priority with which URLs of a host are served whose own is p.
-func (c *controls) priority(host []byte, p uint8) uint8 {
+// Priority returns the priority with which URLs of a host are served whose own is p.
+func (c *controls) Priority(host []byte, p uint8) uint8 {
 	t := c.Load()
 	if !t.Set(levelFields) {
 		return p
@@ -224,7 +235,10 @@ func (s *scheduler) levelOf(h *host, priority uint8) uint8 {
 	if priority == Immediate {
 		return s.immediate()
 	}
-	return min(s.controls.priority(s.name(h), priority), uint8(s.cfg.levels))
+	if s.rules != nil {
+		priority = s.rules.Priority(s.name(h), priority)
+	}
+	return min(priority, uint8(s.cfg.levels))
 }
 
 // relevel gives the queues of a host the levels that the rules say.

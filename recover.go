@@ -137,7 +137,7 @@ func (r *recovery) meta(v []byte) error {
 	}
 	f.sched.startsAt = max(0, f.reopenedAt+f.maxDelay)
 	f.sched.hostStartsAt = f.startOfHost
-	f.sched.groupStartsAt = func(d DelayPolicy) int64 {
+	f.sched.groupStartsAt = func(d ownPolicy) int64 {
 		longest := f.sched.cfg.groupMax // a policy of the user's is not asked with the lock held
 		if d != nil {
 			longest = int64(d.Max())

@@ -204,7 +204,7 @@ func TestGoldenRows(t *testing.T) {
 	group(GroupSettings{Delay: FactorDelay(10, 0, time.Hour), Concurrency: 1024}, 5)
 	group(GroupSettings{Concurrency: 2}, 0)
 	group(GroupSettings{}, 0)
-	for _, c := range []crawlSettings{{weight: 1}, {weight: 300, paused: true}, {weight: 1, limits: goldenLimits}} {
+	for _, c := range []crawlSettings{{weight: 1}, {weight: 300, paused: true}, {weight: 1, limits: goldenLimits.quota()}} {
 		put("crawl", storedCrawl(70000, &c).Row())
 	}
 	put("usage", (&row.Usage{Since: 1e12, Served: 1, Bytes: math.MaxInt64 - 1, Errors: 3}).Row(limit.OfCrawl(70000).RowKey()))

@@ -241,6 +241,24 @@ func (r *scopeRule) at(now int64) Rule {
 	return out
 }
 
+// EndBlock ends the block of a scope, whose time has come.
+func (c *controls) EndBlock(s row.Scope, now int64) {
+	ended := *c.Get(s.Key())
+	ended.Rule, ended.until = ended.at(now), instant.None
+	c.put(&ended)
+}
+
+// stops reports whether the rule keeps hosts from being served.
+func (r *scopeRule) stops() bool { return r.Paused == On || r.Held || r.until != instant.None }
+
+// block returns the end of the rule's block; r may be nil.
+func (r *scopeRule) block() int64 {
+	if r == nil {
+		return instant.None
+	}
+	return r.until
+}
+
 // ruleKey is the scope's place in the tree of rules, and in the store.
 func (s Scope) ruleKey() string { return s.stored().Key() }
 
@@ -272,18 +290,42 @@ const (
 //
 // The zero value has none.
 type withheldHosts struct {
-	set      hostorder.Set             // in domain order
-	hosts    [withheldReasons]int      // how many
-	urls     [withheldReasons]int64    // that wait of them, of crawls that run
-	blocks   *btree.BTreeG[*scopeRule] // rules with a block that has not passed, by its end; nil as long as there was none
-	rechecks []recheck                 // scopes whose hosts may be free to go
+	set      hostorder.Set           // in domain order
+	hosts    [withheldReasons]int    // how many
+	urls     [withheldReasons]int64  // that wait of them, of crawls that run
+	blocks   *btree.BTreeG[blockEnd] // of rules, that have not passed; nil as long as there was none
+	rechecks []recheck               // scopes whose hosts may be free to go
 	scratch  []uint32
 }
 
 // recheck is a scope whose withheld hosts behind key are looked at again.
 type recheck struct {
-	scope Scope
+	scope row.Scope
 	key   []byte
+}
+
+// blockEnd is the end of a block that a rule sets.
+type blockEnd struct {
+	until int64 // a date
+	scope row.Scope
+}
+
+func (b blockEnd) before(other blockEnd) bool {
+	return b.until < other.until || b.until == other.until && b.scope.Key() < other.scope.Key()
+}
+
+// hostRules are the operator's rules, as the scheduler asks for them. A host's rule is looked up
+// when the answer is needed.
+type hostRules interface {
+	// Withholding reports whether any rule may keep a host from being served.
+	Withholding() bool
+	// Withholds returns the date until which the rules keep a host from being served, and
+	// why: never if it is paused or held, instant.None if they do not.
+	Withholds(host []byte, now int64) (until int64, why withheldReason)
+	// Priority returns the priority with which URLs of a host are served whose own is p.
+	Priority(host []byte, p uint8) uint8
+	// EndBlock ends the block of a scope, whose time has come.
+	EndBlock(scope row.Scope, now int64)
 }
 
 // withheldURLs is how many waiting URLs are known to be withheld now.
@@ -315,12 +357,12 @@ func (s *scheduler) countWithheldOf(h *host, why withheldReason, sign int64) {
 	}
 }
 
-// withholding reports whether any rule may keep a host from being served.
-func (c *controls) withholding() bool { return c.Load().Set(withholdFields) }
+// Withholding reports whether any rule may keep a host from being served.
+func (c *controls) Withholding() bool { return c.Load().Set(withholdFields) }
 
-// withholds returns the date until which the rules keep a host from being served, and
+// Withholds returns the date until which the rules keep a host from being served, and
 // why: never if it is paused or held, instant.None if they do not. A pause comes first, and a block last.
-func (c *controls) withholds(host []byte, now int64) (until int64, why withheldReason) {
+func (c *controls) Withholds(host []byte, now int64) (until int64, why withheldReason) {
 	until = instant.None
 	c.Load().Visit(host, func(r *scopeRule) bool {
 		if r.until > max(now, until) {
@@ -349,7 +391,10 @@ func (s *scheduler) mayServe(id uint32, now int64) bool {
 // why: 0 if they do not, never if time does not end it. A pause comes first.
 func (s *scheduler) withheldUntil(id uint32, now int64) (until int64, why withheldReason) {
 	date := s.date(now)
-	until, why = s.controls.withholds(s.name(s.hosts.At(id)), date)
+	until = instant.None
+	if s.rules != nil {
+		until, why = s.rules.Withholds(s.name(s.hosts.At(id)), date)
+	}
 	if s.limits != nil && until != instant.Never {
 		switch at := s.limits.HostSpent(id, s.name(s.hosts.At(id)), date); {
 		case at == instant.Never:
@@ -366,7 +411,7 @@ func (s *scheduler) withheldUntil(id uint32, now int64) (until int64, why withhe
 
 // withholding reports whether a rule or a limit may keep any host from being served.
 func (s *scheduler) withholding() bool {
-	return s.controls.withholding() || s.limits != nil && s.limits.Limiting()
+	return s.rules != nil && s.rules.Withholding() || s.limits != nil && s.limits.Limiting()
 }
 
 // withhold puts a host, which is in no structure, aside if a rule or limit requires it,
@@ -443,22 +488,21 @@ func (s *scheduler) withholdFirst(t *timeheap.Heap, now int64) bool {
 	return s.withhold(id, now)
 }
 
-// ruled notes that a rule took the place of another, which may be nil.
-func (s *scheduler) ruled(old, r *scopeRule, now int64) {
+// ruled notes that a scope's rule was replaced: its block, which ended at was, ends at until, and
+// instant.None is no block. stops says that it keeps hosts from being served.
+func (s *scheduler) ruled(scope row.Scope, was, until int64, stops bool, now int64) {
 	if s.withheld.blocks == nil {
-		s.withheld.blocks = btree.NewG(32, func(a, b *scopeRule) bool {
-			return a.until < b.until || a.until == b.until && a.key < b.key
-		})
+		s.withheld.blocks = btree.NewG(32, blockEnd.before)
 	}
-	if old != nil && old.until != instant.None {
-		s.withheld.blocks.Delete(old)
+	if was != instant.None {
+		s.withheld.blocks.Delete(blockEnd{was, scope})
 	}
-	if r.until != instant.None {
-		s.withheld.blocks.ReplaceOrInsert(r)
+	if until != instant.None {
+		s.withheld.blocks.ReplaceOrInsert(blockEnd{until, scope})
 	}
-	s.recheck(r.scope)
-	if r.scope.named && !r.scope.domain && (r.Paused == On || r.Held || r.until != instant.None) {
-		s.withholdReady(r.scope.name, now)
+	s.recheck(scope)
+	if stops && scope.Named && !scope.Domain {
+		s.withholdReady(scope.Name, now)
 	}
 }
 
@@ -515,14 +559,13 @@ func (s *scheduler) endBlocks(now int64) bool {
 		if n == expireAtOnce {
 			return false
 		}
-		ended := *r
-		ended.Rule, ended.until = r.at(s.date(now)), instant.None
-		s.ruled(s.controls.put(&ended), &ended, now)
+		s.rules.EndBlock(r.scope, s.date(now))
+		s.ruled(r.scope, r.until, instant.None, false, now)
 	}
 }
 
 // recheck looks again at the withheld hosts of a scope.
-func (s *scheduler) recheck(other Scope) {
+func (s *scheduler) recheck(other row.Scope) {
 	if s.places[withheld] > 0 {
 		s.withheld.rechecks = append(s.withheld.rechecks, recheck{scope: other})
 	}
@@ -562,7 +605,7 @@ func (s *scheduler) recheckSome(n int, now int64) int {
 }
 
 // withheldIn appends up to n withheld hosts of a scope whose keys come after key.
-func (s *scheduler) withheldIn(dst []uint32, scope Scope, key string, n int) []uint32 {
+func (s *scheduler) withheldIn(dst []uint32, scope row.Scope, key string, n int) []uint32 {
 	return s.inScope(&s.withheld.set, dst, scope, key, n, func(id uint32) bool { return s.hosts.At(id).place == withheld })
 }
 
@@ -584,8 +627,8 @@ func (k *checker) withheldHosts() {
 
 // rules checks that the table of rules counts right, and that blocks are in order
 // of their ends (F3).
-func (k *checker) rules() {
-	t := k.c.controls.Load()
+func (k *checker) rules(f *Frontier) {
+	t := f.controls.Load()
 	t.Check(k.bad, func(r *scopeRule) rule.Fields { return r.fields() })
 	blocks := 0
 	for key, r := range t.All() {
@@ -597,7 +640,7 @@ func (k *checker) rules() {
 		}
 		if r.until != instant.None {
 			blocks++
-			if k.c.withheld.blocks == nil || !k.c.withheld.blocks.Has(r) {
+			if k.c.withheld.blocks == nil || !k.c.withheld.blocks.Has(blockEnd{r.until, r.scope.stored()}) {
 				k.bad("F3: the block of %v has no end", r.scope)
 			}
 		}

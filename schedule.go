@@ -10,6 +10,8 @@
 package frontier
 
 import (
+	"fmt"
+
 	"github.com/dchest/siphash"
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/block"
@@ -22,6 +24,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/measure"
 	"github.com/seed-7440039f/frontier/internal/move"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/slab"
 	"github.com/seed-7440039f/frontier/internal/timed"
@@ -53,17 +56,45 @@ type scheduler struct {
 	moves     move.Mover    // to blocks, of records and queues
 	dormant   dormant.Hosts // hosts in place departing, and those that left
 
-	controls *controls
+	rules    hostRules // nil: none
 	withheld withheldHosts
 	limits   *limit.Book // nil: there never were any
 
-	tell  func(Event)
 	clock *clock.Clock
 	more  bool // next stopped early, so as not to hold the lock too long
-	stats Stats
+	stats tally
 	quiet quiet
 	waits measure.Waits
 	avail [maxPriorities]int // scratch for the selector
+}
+
+// tally is the figures of Stats that the scheduler keeps.
+type tally struct {
+	Waiting, Immediate, Scheduled, Finished, Leased int64
+	WaitingBy                                       []int64
+	BackedOff, Quarantined                          int64
+
+	Added, Duplicates, Refused, HandedOut int64
+	Done                                  [8]int64
+	Retried, GivenUp, Deleted, Expired    int64
+	Unreadable                            int64
+}
+
+// dueAt is the figure in which a URL counts that is due at a date.
+func (s *tally) dueAt(date int64) *int64 {
+	if date == instant.Never {
+		return &s.Finished
+	}
+	return &s.Scheduled
+}
+
+// totals are the counters that Rates come from.
+func (s *tally) totals(at int64) measure.Totals {
+	x := measure.Totals{At: at, Added: s.Added, HandedOut: s.HandedOut}
+	for _, n := range s.Done {
+		x.Done += n
+	}
+	return x
 }
 
 // tables are the records of hosts, queues, groups, crawls and leases, and of URLs in
@@ -109,13 +140,13 @@ type crawlTable struct {
 // groupTable is the groups and the hosts of each by time.
 type groupTable struct {
 	groups        slab.Slab[group]
-	groupIndex    hostindex.Index                 // by name
-	grouped       timeheap.Table                  // hosts of groups
-	lonely        []uint32                        // groups without members; some have got one
-	distances     map[uint32][]int64              // of groups of which several slots keep a distance: see slots.until
-	distanceBytes int64                           // what it takes
-	crowds        map[crowd]int32                 // how many hosts wait for a slot of each
-	groupSettings func(name string) GroupSettings // nil: none are set
+	groupIndex    hostindex.Index             // by name
+	grouped       timeheap.Table              // hosts of groups
+	lonely        []uint32                    // groups without members; some have got one
+	distances     map[uint32][]int64          // of groups of which several slots keep a distance: see slots.until
+	distanceBytes int64                       // what it takes
+	crowds        map[crowd]int32             // how many hosts wait for a slot of each
+	groupSettings func(name string) groupWant // nil: none are set
 }
 
 // laneTable is the hosts that may have several leases.
@@ -142,7 +173,7 @@ type troubleTable struct {
 type reopened struct {
 	startsAt      int64                   // nothing is handed out before; set after a crash
 	hostStartsAt  func(host string) int64 // the same for a host with a longer delay; nil: no crash
-	groupStartsAt func(DelayPolicy) int64 // the same for groups with this delay; nil: no crash
+	groupStartsAt func(ownPolicy) int64   // the same for groups with this delay; nil: no crash
 }
 
 // schedulerConfig is the part of Options that the scheduler needs.
@@ -150,19 +181,20 @@ type schedulerConfig struct {
 	levels     int
 	quantum    int
 	parkAfter  int64
-	selector   Selector
-	strict     bool  // the selector is Strict
-	calm       bool  // the selector does not panic
-	groupMax   int64 // how long a group may be left alone after a contact unless it has a delay of its own
+	choose     func(available []int) (priority int, panicked any) // one of those that are available
+	strict     bool                                               // the selector is Strict
+	groupMax   int64                                              // how long a group may be left alone after a contact unless it has a delay of its own
 	spill      bool
 	evictOver  int64 // bytes of resident records above which unbound hosts keep none
 	ahead      int64 // how long before its time a record on disk may be in memory, too
 	backoff    trouble.Backoff
 	quarantine trouble.Quarantine
+
+	turned func(of limit.Subject, turn quota.Turn, what string, until int64) // a limit was reached, or lifted
 }
 
 func newScheduler(cfg schedulerConfig) *scheduler {
-	c := &scheduler{controls: &controls{}, tell: func(Event) {}, clock: clock.New(nil)}
+	c := &scheduler{clock: clock.New(nil)}
 	c.cfg, c.distances, c.crowds, c.laned, c.troubles = cfg, map[uint32][]int64{}, map[crowd]int32{}, map[uint32]uint32{}, map[uint32]trouble.State{}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.fifo = fifo.New(&c.records, &c.blocks)
@@ -437,6 +469,15 @@ type choice struct {
 	want        uint32 // its records to read
 }
 
+// badChoice is a choice of a priority that has nothing available, or a panic in place of one.
+type badChoice struct {
+	Got       int
+	Available []int
+	Panicked  any
+}
+
+func (e *badChoice) Error() string { return fmt.Sprintf("chose %d of %v", e.Got, e.Available) }
+
 // next chooses the crawl, host and queue of the next hand-out. It asks the selector once,
 // for what the crawl has to offer, and again if everything it chose turns out not to be
 // due, until the lock should be released because too many hosts were found in vain: then
@@ -458,11 +499,11 @@ func (s *scheduler) next(now int64, crawls []uint32) (choice, bool, error) {
 			mask := x.lists[readies].mask | x.lists[tokens].mask
 			available := s.available(mask)
 			var panicked any
-			if p, panicked = s.selected(available); panicked != nil {
-				return choice{}, false, &SelectorError{Available: append([]int(nil), available...), Panicked: panicked}
+			if p, panicked = s.cfg.choose(available); panicked != nil {
+				return choice{}, false, &badChoice{Available: append([]int(nil), available...), Panicked: panicked}
 			}
 			if p < 1 || p > s.cfg.levels || mask&(1<<(p-1)) == 0 {
-				return choice{}, false, &SelectorError{Got: p, Available: append([]int(nil), available...)}
+				return choice{}, false, &badChoice{Got: p, Available: append([]int(nil), available...)}
 			}
 		}
 		if qid := s.nextOf(x, p, now, &inVain); qid != 0 {
@@ -477,15 +518,6 @@ func (s *scheduler) next(now int64, crawls []uint32) (choice, bool, error) {
 			return choice{}, false, nil
 		}
 	}
-}
-
-// selected asks the selector, and turns a panic into an error, since the lock is held.
-func (t *tables) selected(available []int) (p int, panicked any) {
-	if t.cfg.calm {
-		return t.cfg.selector.Select(available), nil
-	}
-	defer func() { panicked = recover() }()
-	return t.cfg.selector.Select(available), nil
 }
 
 // available lists the priorities in mask.

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/storage"
@@ -81,7 +82,7 @@ func benchHosts(n int) ([]string, []uint64) {
 }
 
 func benchScheduler() *scheduler {
-	return newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: math.MaxInt64, selector: selector.BiasedRandom(1)})
+	return newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: math.MaxInt64, choose: chooseBy(selector.BiasedRandom(1))})
 }
 
 // BenchmarkHosts finds hosts among n by their keys.
@@ -353,44 +354,49 @@ func BenchmarkLanes(b *testing.B) {
 
 // BenchmarkRules has a rule for each of n domains.
 func BenchmarkRules(b *testing.B) {
-	filled := func(n int) (*scheduler, []*scopeRule) {
-		c, rules := benchScheduler(), make([]*scopeRule, n)
+	put := func(c *scheduler, rules *controls, r *scopeRule) {
+		old := rules.put(r)
+		c.ruled(r.scope.stored(), old.block(), r.until, r.stops(), 0)
+	}
+	filled := func(n int) (*scheduler, *controls, []*scopeRule) {
+		c, all, rules := benchScheduler(), &controls{}, make([]*scopeRule, n)
+		c.rules = all
 		for i := range rules {
 			s := Domain(fmt.Sprintf("d%d.example.com", i))
 			rules[i] = &scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Paused: On}, until: instant.None}
-			c.ruled(c.controls.put(rules[i]), rules[i], 0)
+			put(c, all, rules[i])
 		}
-		return c, rules
+		return c, all, rules
 	}
 	look := func(host string) func(b *testing.B, n int) {
 		return func(b *testing.B, n int) {
-			c, _ := filled(n)
+			_, all, _ := filled(n)
 			name := []byte(host)
 			for b.Loop() {
-				c.controls.withholds(name, 0)
+				all.Withholds(name, 0)
 			}
 		}
 	}
 	forSizes(b, "op=known", look("www.d7.example.com"))
 	forSizes(b, "op=unknown", look("www.example.org"))
 	forSizes(b, "op=pause", func(b *testing.B, n int) {
-		c, rules := filled(n)
+		c, all, rules := filled(n)
 		r := benchRand()
 		for b.Loop() {
 			x := *rules[r.IntN(n)]
 			x.Paused ^= On ^ Off
-			c.ruled(c.controls.put(&x), &x, 0)
+			put(c, all, &x)
 		}
 	})
 	forSizes(b, "op=block", func(b *testing.B, n int) {
-		c, rules := filled(n)
+		c, all, rules := filled(n)
 		r := benchRand()
 		for b.Loop() {
 			i := r.IntN(n)
 			x := *rules[i]
 			x.until = 1 + r.Int64N(benchSpan)
 			x.BlockedUntil = time.Unix(0, x.until)
-			c.ruled(c.controls.put(&x), &x, 0)
+			put(c, all, &x)
 			rules[i] = &x
 		}
 	})
@@ -398,10 +404,15 @@ func BenchmarkRules(b *testing.B) {
 
 // BenchmarkHeld has n paused hosts.
 func BenchmarkHeld(b *testing.B) {
+	rule := func(c *scheduler, paused Switch) {
+		r := &scopeRule{key: All().ruleKey(), Rule: Rule{Paused: paused}, until: instant.None}
+		c.rules.(*controls).put(r)
+		c.ruled(row.Scope{}, instant.None, instant.None, r.stops(), 0)
+	}
 	filled := func(n int) (*scheduler, []uint32) {
 		c, url := benchScheduler(), benchURL()
-		pause := &scopeRule{key: All().ruleKey(), Rule: Rule{Paused: On}, until: instant.None}
-		c.ruled(c.controls.put(pause), pause, 0)
+		c.rules = &controls{}
+		rule(c, On)
 		names, hashes := benchHosts(n)
 		ids := make([]uint32, n)
 		for i := range ids {
@@ -438,18 +449,17 @@ func BenchmarkHeld(b *testing.B) {
 	b.Run("op=release", func(b *testing.B) {
 		n := 100_000
 		c, ids := filled(n)
-		pause, run := &scopeRule{Rule: Rule{Paused: On}, until: instant.None}, &scopeRule{until: instant.None}
 		left := 0
 		for b.Loop() {
 			if left == 0 {
 				b.StopTimer()
-				c.ruled(c.controls.put(pause), pause, 0)
+				rule(c, On)
 				for _, id := range ids {
 					c.detach(id)
 					c.withhold(id, 0)
 				}
 				c.withheld.rechecks = nil
-				c.ruled(c.controls.put(run), run, 0)
+				rule(c, Unset)
 				left = n
 				b.StartTimer()
 			}

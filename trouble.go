@@ -148,7 +148,7 @@ type BackoffState struct {
 	Probes   int           // number of the quarantine's interval, from 1; 0: it is in none
 }
 
-func (cfg *schedulerConfig) stateOf(t *trouble.State) BackoffState {
+func stateOf(cfg *schedulerConfig, t *trouble.State) BackoffState {
 	gap, _ := cfg.gapOf(t)
 	return BackoffState{int(t.Step), gap, int(t.Lanes), int(t.Fails), int(t.Relapses), int(t.Probes)}
 }

@@ -81,7 +81,7 @@ func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[Wa
 				yield(WaitingURL{}, err)
 				return
 			}
-			if s.contains(host) && !l.host(host, seq) {
+			if s.stored().Contains(host) && !l.host(host, seq) {
 				return
 			}
 			behind = host

@@ -10,9 +10,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
@@ -178,7 +178,7 @@ func (s *scheduler) blockedNext(found []timeheap.Item, n int, now int64) []timeh
 		return found
 	}
 	seen := map[uint32]bool{}
-	s.withheld.blocks.Ascend(func(r *scopeRule) bool {
+	s.withheld.blocks.Ascend(func(r blockEnd) bool {
 		left := n - len(seen)
 		for _, id := range s.withheldIn(nil, r.scope, "", left) {
 			h := s.hosts.At(id)
@@ -330,7 +330,7 @@ func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(i
 				f.mu.Unlock()
 				return
 			}
-			ids = f.sched.hostsIn(ids[:0], s, key, atOnce)
+			ids = f.sched.hostsIn(ids[:0], s.stored(), key, atOnce)
 			more = len(ids) == atOnce
 			seen = seen[:0]
 			for _, id := range ids {
@@ -412,30 +412,25 @@ func (t *tables) orderKey(dst []byte, id uint32) []byte {
 }
 
 // hostsIn appends up to n hosts of a scope whose keys come after key, in order.
-func (t *tables) hostsIn(dst []uint32, s Scope, key string, n int) []uint32 {
+func (t *tables) hostsIn(dst []uint32, s row.Scope, key string, n int) []uint32 {
 	return t.inScope(&t.order.Set, dst, s, key, n, func(uint32) bool { return true })
 }
 
 // inScope is hostsIn for the hosts of a set; in says whether a host is in it.
-func (t *tables) inScope(set *hostorder.Set, dst []uint32, s Scope, key string, n int, in func(id uint32) bool) []uint32 {
-	if !s.named {
+func (t *tables) inScope(set *hostorder.Set, dst []uint32, s row.Scope, key string, n int, in func(id uint32) bool) []uint32 {
+	if !s.Named {
 		return set.After(dst, key, "", n)
 	}
-	if own := hostkey.Reversed(s.name); key < own {
-		if id := t.lookup(t.hash(bytesOf(s.name)), s.name); id != 0 && in(id) {
+	if own := hostkey.Reversed(s.Name); key < own {
+		if id := t.lookup(t.hash(bytesOf(s.Name)), s.Name); id != 0 && in(id) {
 			dst = append(dst, id)
 			n--
 		}
 	}
-	if s.domain {
-		dst = set.After(dst, key, s.key(), n)
+	if s.Domain {
+		dst = set.After(dst, key, s.Order(), n)
 	}
 	return dst
-}
-
-// contains reports whether a host is in the scope.
-func (s Scope) contains(host string) bool {
-	return s == (Scope{}) || host == s.name || s.domain && strings.HasPrefix(hostkey.Reversed(host), s.key())
 }
 
 // sweepHosts calls fn with the hosts in memory of a scope, in domain order, a few under
@@ -449,7 +444,7 @@ func (f *Frontier) sweepHosts(s Scope, fn func(id uint32, now int64) (done bool)
 			return err
 		}
 		c := f.sched
-		ids = c.hostsIn(ids[:0], s, key, sweepAtOnce)
+		ids = c.hostsIn(ids[:0], s.stored(), key, sweepAtOnce)
 		more = len(ids) == sweepAtOnce
 		for _, id := range ids {
 			at := string(c.orderKey(nil, id)) // fn may let it go

@@ -11,13 +11,13 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/seed-7440039f/frontier/internal/instant"
-	"github.com/seed-7440039f/frontier/internal/measure"
 	"github.com/seed-7440039f/frontier/internal/notify"
 )
 
@@ -111,28 +111,16 @@ func (f *Frontier) Stats() Stats {
 	return f.statsLocked()
 }
 
-// dueAt is the figure in which a URL counts that is due at a date.
-func (s *Stats) dueAt(date int64) *int64 {
-	if date == instant.Never {
-		return &s.Finished
-	}
-	return &s.Scheduled
-}
-
-// totals are the counters that Rates come from.
-func (s *Stats) totals(at int64) measure.Totals {
-	x := measure.Totals{At: at, Added: s.Added, HandedOut: s.HandedOut}
-	for _, n := range s.Done {
-		x.Done += n
-	}
-	return x
-}
-
 func (s *shard) statsLocked() Stats {
-	st := s.sched.stats
-	st.Held, st.Pending = s.sched.withheldURLs(), int64(s.finishing)
-	st.WaitingBy = append([]int64(nil), st.WaitingBy...)
-	st.Rates.Added, st.Rates.HandedOut, st.Rates.Done = s.rates.Over(st.totals(s.last))
+	x := &s.sched.stats
+	st := Stats{
+		Waiting: x.Waiting, WaitingBy: slices.Clone(x.WaitingBy), Immediate: x.Immediate, Held: s.sched.withheldURLs(),
+		Scheduled: x.Scheduled, Finished: x.Finished, Leased: x.Leased, Pending: int64(s.finishing),
+		BackedOff: x.BackedOff, Quarantined: x.Quarantined,
+		Added: x.Added, Duplicates: x.Duplicates, Refused: x.Refused, HandedOut: x.HandedOut, Done: x.Done, Retried: x.Retried,
+		GivenUp: x.GivenUp, Deleted: x.Deleted, Expired: x.Expired, Unreadable: x.Unreadable,
+	}
+	st.Rates.Added, st.Rates.HandedOut, st.Rates.Done = s.rates.Over(x.totals(s.last))
 	w := &s.sched.waits
 	st.Waits, st.WaitsBy = Histogram(w.All), make([]Histogram, len(w.By))
 	for i, h := range w.By {
@@ -151,7 +139,7 @@ func (s *shard) statsLocked() Stats {
 
 // memoryLocked is how many bytes the frontier's structures take, Spill excepted.
 func (s *shard) memoryLocked() int64 {
-	return s.sched.memory() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size() + s.valueBytes
+	return s.sched.memory() + s.controls.size() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size() + s.valueBytes
 }
 
 // fixedLocked is how much of that cannot give way: it is neither URLs, nor marks
@@ -167,7 +155,7 @@ func (s *scheduler) memory() int64 {
 		s.hostLanes.Size() + int64(len(s.laned))*lanesBytes +
 		s.groups.Size() + s.groupIndex.Size() + s.grouped.Size() + int64(cap(s.lonely))*4 + s.distanceBytes + int64(len(s.crowds))*crowdBytes +
 		s.waits.Size() + s.index.Size() + s.order.Size() +
-		s.sizes.Size() + s.withheld.set.Size() + s.limits.Size() + s.controls.size() + s.blocks.Size() +
+		s.sizes.Size() + s.withheld.set.Size() + s.limits.Size() + s.blocks.Size() +
 		s.pace.Size() + s.parks.Size() + s.idle.Size() + s.expiry.Size() + s.scheduled.Size() + int64(len(s.kept))*16 + s.counts.Size() +
 		s.offers.Size() + s.urgent.Size() + s.moves.Size() + int64(len(s.crawls))*s.crawlBytes() +
 		s.dormant.Size() + s.timed.Size() +

@@ -9,8 +9,10 @@ package row
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/rule"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -95,6 +97,21 @@ func (s Scope) Key() string {
 		return rule.Domain(s.Name)
 	}
 	return rule.Host(s.Name)
+}
+
+// Order is the scope's place among hosts in domain order. A domain's ends with a dot, so it
+// is the prefix of the places of what lies under it.
+func (s Scope) Order() string {
+	k := hostkey.Reversed(s.Name)
+	if s.Domain {
+		return k + "."
+	}
+	return k
+}
+
+// Contains reports whether a host is in the scope.
+func (s Scope) Contains(host string) bool {
+	return s == (Scope{}) || host == s.Name || s.Domain && strings.HasPrefix(hostkey.Reversed(host), s.Order())
 }
 
 // ScopeOf is the inverse of Key.
