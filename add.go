@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -389,11 +388,8 @@ func (s *shared) priority(e Entry, h History) (uint8, error) {
 }
 
 func (s *shard) hostHash(host string) uint64 {
-	return s.sched.hash(bytesOf(host))
+	return s.sched.hash(hostkey.Bytes(host))
 }
-
-// bytesOf is s without a copy; it must not be written to.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 func randomKey() (k [2]uint64) {
 	var b [16]byte

@@ -565,7 +565,7 @@ func (s *shard) timedDeadLocked(r *timed.Loaded) bool {
 		s.foundOutdatedLocked(r)
 		return true
 	}
-	d := s.sched.storedTombstones.Of(bytesOf(r.Host), r.Crawl)
+	d := s.sched.storedTombstones.Of(hostkey.Bytes(r.Host), r.Crawl)
 	if d.Seq < r.Seq {
 		return false
 	}

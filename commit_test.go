@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +20,7 @@ func TestBodiesOfAnOpDoNotMove(t *testing.T) {
 	long := strings.Repeat("x", size)
 	for name, write := range map[string]func(*op, string) []byte{
 		"encode": func(o *op, s string) []byte { return o.encode(&record.Body{}, s) },
-		"keep":   func(o *op, s string) []byte { return o.keep(bytesOf(s)) },
+		"keep":   func(o *op, s string) []byte { return o.keep(hostkey.Bytes(s)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, all := &op{}, make([][]byte, 0, n)
@@ -56,12 +57,12 @@ func TestASmallOpHasOnePiece(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(10, func() {
 		o.buf, o.bytes = o.buf[:0], 0
 		for range 20 {
-			o.keep(bytesOf("http://www.example.org/"))
+			o.keep(hostkey.Bytes("http://www.example.org/"))
 		}
 	}), 0.0)
-	b := o.keep(bytesOf("http://www.example.org/last"))
+	b := o.keep(hostkey.Bytes("http://www.example.org/last"))
 	was := o.bytes
 	o.unwrite(b)
 	require.Equal(t, was-len(b), o.bytes)
-	require.Equal(t, "next", string(o.keep(bytesOf("next"))))
+	require.Equal(t, "next", string(o.keep(hostkey.Bytes("next"))))
 }

@@ -139,9 +139,9 @@ func numbersOf(due int64) count.Numbers {
 // deadCount is the number of the last deletion that concerns a count.
 func (s *scheduler) deadCount(host string, crawl uint32) uint64 {
 	if s.cfg.spill {
-		return s.storedTombstones.Of(bytesOf(host), crawl).Seq
+		return s.storedTombstones.Of(hostkey.Bytes(host), crawl).Seq
 	}
-	return s.tombstones.Of(bytesOf(host), crawl).Seq
+	return s.tombstones.Of(hostkey.Bytes(host), crawl).Seq
 }
 
 // lives reports whether no deletion concerns a record that ends.
@@ -161,7 +161,7 @@ func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
 	dead := func(host string, crawl uint32) uint64 {
 		seq := c.deadCount(host, crawl)
 		for _, d := range ds {
-			if d.Contains(bytesOf(host), crawl) {
+			if d.Contains(hostkey.Bytes(host), crawl) {
 				seq = d.Seq
 			}
 		}
@@ -169,7 +169,7 @@ func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
 	}
 	for _, o := range group {
 		if d := o.deletion; d != nil {
-			x.Delete(func(host string, crawl uint32) bool { return d.Contains(bytesOf(host), crawl) })
+			x.Delete(func(host string, crawl uint32) bool { return d.Contains(hostkey.Bytes(host), crawl) })
 			ds = append(ds, d)
 		}
 		for i := range o.entries {
@@ -244,7 +244,7 @@ func (s *scheduler) countEnded(o *outgoing, seq uint64) {
 	switch {
 	case s.counts == nil || !s.lives(o):
 	case s.cfg.spill:
-		s.counts.Note(stringOf(s.nameOf(o.host)), o.crawl, numbersOf(o.due), -1, seq)
+		s.counts.Note(hostkey.String(s.nameOf(o.host)), o.crawl, numbersOf(o.due), -1, seq)
 	default:
 		s.counts.Change(string(s.nameOf(o.host)), o.crawl, numbersOf(o.due), -1, seq, s.deadCount)
 	}
@@ -426,7 +426,7 @@ func (f *Frontier) dropCounts(d *deletion, crawls []uint32, from string) ([]uint
 				return false
 			}
 			n++
-			if x.Seq <= d.Seq && d.Contains(bytesOf(host), crawl) {
+			if x.Seq <= d.Seq && d.Contains(hostkey.Bytes(host), crawl) {
 				dead = append(dead, count.Dead{Key: key, Crawl: crawl, Count: x})
 			}
 			return !d.OfHost() // it is the first

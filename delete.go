@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
@@ -168,7 +169,7 @@ func (s *shard) overtakenLocked(o *op, d *deletion) {
 	c := s.sched
 	if len(o.replaced) > 0 {
 		n := len(o.entries)
-		o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool { return e.forcedAt < d.Seq && d.Contains(bytesOf(e.host), e.crawl) })
+		o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool { return e.forcedAt < d.Seq && d.Contains(hostkey.Bytes(e.host), e.crawl) })
 		c.stats.Deleted += int64(n - len(o.entries))
 	}
 	if !o.ends {

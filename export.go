@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/dump"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/patience"
@@ -144,7 +144,7 @@ func (x *exporter) Delete(key string, value []byte) error {
 
 // Deleted reports whether a record fell to a deletion.
 func (x *exporter) Deleted(q *storage.Queue, seq uint64) bool {
-	return seq <= x.deleted.Of(bytesOf(q.Host), q.Crawl).Seq
+	return seq <= x.deleted.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
 }
 
 // Forgot takes the row of what was forgotten.
@@ -163,7 +163,7 @@ func (x *exporter) Mark(q *storage.Queue, p []byte) (storage.Mark, error) {
 	if err != nil {
 		return storage.Mark{}, err
 	}
-	return x.f.markWith(x.numbers.Of(bytesOf(q.Host), q.Crawl).Seq, q.Crawl, string(b.URL)), nil
+	return x.f.markWith(x.numbers.Of(hostkey.Bytes(q.Host), q.Crawl).Seq, q.Crawl, string(b.URL)), nil
 }
 
 // URL decodes a record's body.
@@ -172,11 +172,9 @@ func (x *exporter) URL(p []byte, u *dump.URL) error {
 	if err != nil {
 		return err
 	}
-	*u = dump.URL{URL: stringOf(b.URL), Depth: b.Depth, Weight: b.Weight, Fails: b.Fails, Meta: b.Meta, History: b.History}
+	*u = dump.URL{URL: hostkey.String(b.URL), Depth: b.Depth, Weight: b.Weight, Fails: b.Fails, Meta: b.Meta, History: b.History}
 	return nil
 }
-
-func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Host removes from a host's row what no longer counts.
 func (x *exporter) Host(name string, s *row.Host) {
@@ -457,7 +455,7 @@ func (x *exporter) copyURLLocked(qid uint32, due int64, r record.Resident) error
 		return nil
 	}
 	host := c.name(c.hosts.At(q.host))
-	return x.url(&storage.Queue{Host: stringOf(host), Crawl: c.crawlOf(q).id, Priority: q.priority}, due, r.Body())
+	return x.url(&storage.Queue{Host: hostkey.String(host), Crawl: c.crawlOf(q).id, Priority: q.priority}, due, r.Body())
 }
 
 // copyUsedLocked copies the use of limits.

@@ -425,5 +425,5 @@ func (r *recovery) superseded(x logged, seq uint64) bool {
 	}
 	c := f.sched
 	q := c.queues.At(x.queue)
-	return f.notes.Outdated(f.markOf(stringOf(c.name(c.hosts.At(q.host))), c.crawlOf(q).id, string(b.URL)), seq)
+	return f.notes.Outdated(f.markOf(hostkey.String(c.name(c.hosts.At(q.host))), c.crawlOf(q).id, string(b.URL)), seq)
 }

@@ -24,6 +24,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dchest/siphash"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -49,7 +50,7 @@ func (x *forgotten) of(host string, crawl uint32) uint64 {
 	}
 	x.guard.RLock()
 	defer x.guard.RUnlock()
-	return x.set.Of(bytesOf(host), crawl).Seq
+	return x.set.Of(hostkey.Bytes(host), crawl).Seq
 }
 
 // markOf is the fingerprint of a host's URL within a crawl.
@@ -59,7 +60,7 @@ func (s *shard) markOf(host string, crawl uint32, url string) storage.Mark {
 
 // markWith is markOf with a number of forgotten.
 func (s *shard) markWith(number uint64, crawl uint32, url string) (m storage.Mark) {
-	a, b := siphash.Hash128(s.sched.key[0]^uint64(crawl), s.sched.key[1]^number, bytesOf(url))
+	a, b := siphash.Hash128(s.sched.key[0]^uint64(crawl), s.sched.key[1]^number, hostkey.Bytes(url))
 	binary.LittleEndian.PutUint64(m[:8], a)
 	binary.LittleEndian.PutUint32(m[8:], uint32(b))
 	return m
@@ -155,7 +156,7 @@ func (s *shard) remark(o *op) {
 	for i := range o.entries {
 		e := &o.entries[i]
 		if b, err := record.Decode(e.body); err == nil { // we encoded it
-			e.mark = s.markOf(e.host, e.crawl, stringOf(b.URL))
+			e.mark = s.markOf(e.host, e.crawl, hostkey.String(b.URL))
 		}
 	}
 }
@@ -165,7 +166,7 @@ var errForgotten = errors.New("forgotten")
 
 // wasForgotten reports whether the URL of e became unknown since e was prepared.
 func (s *shard) wasForgotten(e *newEntry, url []byte) bool {
-	return s.forgotten.version.Load() != 0 && s.markOf(e.host, e.crawl, stringOf(url)) != e.mark
+	return s.forgotten.version.Load() != 0 && s.markOf(e.host, e.crawl, hostkey.String(url)) != e.mark
 }
 
 // addForgotten admits e, which was to be forced when its URL became unknown.
@@ -205,7 +206,7 @@ func (s *shard) forgottenURLsLocked(host string, crawl uint32) uint64 {
 	if s.forgotten.of(host, crawl) == 0 {
 		return 0
 	}
-	return max(s.forgottenLocked(host, crawl), s.sched.storedTombstones.Of(bytesOf(host), crawl).Seq)
+	return max(s.forgottenLocked(host, crawl), s.sched.storedTombstones.Of(hostkey.Bytes(host), crawl).Seq)
 }
 
 // forgotten restores a number whose row was found.

@@ -231,7 +231,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.sched.clock = f.clock
 	f.sched.cfg.turned = f.limitTurnedLocked
 	f.sched.groupSettings = f.groupRules.want
-	f.sched.rules = &f.controls
+	f.sched.cfg.rules = &f.controls
 	f.peeker, _ = o.Spill.(storage.Peeker)
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.hinter, _ = o.Scheduler.(Hinter)

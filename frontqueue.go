@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/quota"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 )
@@ -125,6 +126,9 @@ func (t *tables) bind(h *host) {
 // hand-out, and of those with something to offer the one that is least advanced comes
 // next (start-time fair queueing; Goyal, Vin and Cheng, 1996). A crawl that comes back
 // has not saved up turns.
+
+// immediatePriority is above all others: see Immediate.
+const immediatePriority = row.MaxPriorities + 1
 
 // Immediate is the priority of URLs that CrawlNow admitted: above all others,
 // whatever Options.Priorities is.

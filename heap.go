@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
@@ -107,8 +108,8 @@ func (w *dueWalk) Pop() any {
 
 const (
 	agePerLevel   = 16
-	offersAtOnce  = 128               // due hosts that are ranked under one lock before one is chosen
-	calledUrgency = maxPriorities + 2 // of a host that a Contact waits for
+	offersAtOnce  = 128                   // due hosts that are ranked under one lock before one is chosen
+	calledUrgency = row.MaxPriorities + 2 // of a host that a Contact waits for
 )
 
 // urgency is the level of a host's most urgent waiting URLs.

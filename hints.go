@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/hint"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
@@ -216,7 +217,7 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 		x := &found[i]
 		_, wanted := f.hints.Get(x.mark)
 		r := timed.Loaded{TimedRecord: x.TimedRecord, Mark: x.mark}
-		if !wanted || f.supersededLocked(&r) || x.Seq <= f.sched.storedTombstones.Of(bytesOf(x.Host), x.Crawl).Seq {
+		if !wanted || f.supersededLocked(&r) || x.Seq <= f.sched.storedTombstones.Of(hostkey.Bytes(x.Host), x.Crawl).Seq {
 			continue
 		}
 		f.hints.Drop(x.mark)
@@ -290,7 +291,7 @@ func (s *shard) hintOfLocked(it timeheap.Item) (x hinted, ok bool) {
 		return x, false
 	}
 	crawl := c.crawlOf(q).id
-	m := s.markOf(stringOf(c.name(c.hosts.At(q.host))), crawl, string(b.URL))
+	m := s.markOf(hostkey.String(c.name(c.hosts.At(q.host))), crawl, string(b.URL))
 	h, ok := s.hints.Get(m)
 	if !ok || r.Seq() <= c.deadStored(q).Seq {
 		return x, false

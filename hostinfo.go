@@ -294,7 +294,7 @@ var clockReasons = [whys]Reason{
 func (t *crawlTable) crawlNumber(q *queue) uint32 { return t.crawlOf(q).id }
 func (t *tables) priorityOf(q *queue) int {
 	if q.level == t.immediate() {
-		return Immediate
+		return immediatePriority
 	}
 	return int(q.level)
 }

@@ -7,9 +7,9 @@ package frontier
 import (
 	"errors"
 	"time"
-	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/move"
 	"github.com/seed-7440039f/frontier/internal/seen"
@@ -259,7 +259,7 @@ func (s moveSource) Name(id uint32, names []byte) (storage.Queue, []byte) {
 	at := len(names)
 	names = append(names, c.name(c.hosts.At(q.host))...)
 	host := names[at:] // nothing is written to these bytes any more
-	return storage.Queue{Host: unsafe.String(unsafe.SliceData(host), len(host)), Crawl: c.crawlOf(q).id, Priority: q.priority}, names
+	return storage.Queue{Host: hostkey.String(host), Crawl: c.crawlOf(q).id, Priority: q.priority}, names
 }
 
 func (s moveSource) Leased(id uint32, to []move.Leased) []move.Leased {
@@ -280,7 +280,7 @@ func (s moveSource) Finishing(id uint32) bool {
 func (s moveSource) Dead(id uint32) uint64 { return s.f.sched.deadStored(s.f.sched.queues.At(id)).Seq }
 
 func (s moveSource) DeadOf(q storage.Queue) uint64 {
-	return s.f.sched.storedTombstones.Of(bytesOf(q.Host), q.Crawl).Seq
+	return s.f.sched.storedTombstones.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
 }
 
 func (s moveSource) Trim(id uint32) (more bool) { return s.f.sched.trim(id) }

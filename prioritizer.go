@@ -232,11 +232,11 @@ func (c *controls) Priority(host []byte, p uint8) uint8 {
 
 // levelOf is the level of a host's URLs of a priority.
 func (s *scheduler) levelOf(h *host, priority uint8) uint8 {
-	if priority == Immediate {
+	if priority == immediatePriority {
 		return s.immediate()
 	}
-	if s.rules != nil {
-		priority = s.rules.Priority(s.name(h), priority)
+	if s.cfg.rules != nil {
+		priority = s.cfg.rules.Priority(s.name(h), priority)
 	}
 	return min(priority, uint8(s.cfg.levels))
 }

@@ -14,7 +14,7 @@ import (
 func TestFinishedPositionsFindTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		of := &shared{opts: Options{Priorities: 8}, clock: clock.New(nil)}
-		f := &Frontier{shared: of, shard: shard{shared: of, sched: benchScheduler()}}
+		f := &Frontier{shared: of, shard: shard{shared: of, sched: newScheduler(schedulerConfig{levels: 8})}}
 		r := &recovery{f: f, log: map[uint64]logged{}}
 		type at struct {
 			block uint32

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/btree"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/hostorder"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
@@ -195,7 +196,7 @@ const (
 
 // delay returns the most specific rule's policy for a host, or nil.
 func (c *controls) delay(host string) DelayPolicy {
-	if r := c.Load().First(bytesOf(host), 1<<fieldDelay); r != nil {
+	if r := c.Load().First(hostkey.Bytes(host), 1<<fieldDelay); r != nil {
 		return r.Delay
 	}
 	return nil
@@ -211,7 +212,7 @@ func (c *controls) concurrency(host []byte) int {
 
 // effective returns the settings that apply to a host.
 func (c *controls) effective(host string, now int64) (out Rule) {
-	c.Load().Visit(bytesOf(host), func(s *scopeRule) bool {
+	c.Load().Visit(hostkey.Bytes(host), func(s *scopeRule) bool {
 		r := s.at(now)
 		if out.Priority == 0 { // else that of the narrower scope counts for all
 			out.Priorities.complete(&r.Priorities)
@@ -392,8 +393,8 @@ func (s *scheduler) mayServe(id uint32, now int64) bool {
 func (s *scheduler) withheldUntil(id uint32, now int64) (until int64, why withheldReason) {
 	date := s.date(now)
 	until = instant.None
-	if s.rules != nil {
-		until, why = s.rules.Withholds(s.name(s.hosts.At(id)), date)
+	if s.cfg.rules != nil {
+		until, why = s.cfg.rules.Withholds(s.name(s.hosts.At(id)), date)
 	}
 	if s.limits != nil && until != instant.Never {
 		switch at := s.limits.HostSpent(id, s.name(s.hosts.At(id)), date); {
@@ -411,7 +412,7 @@ func (s *scheduler) withheldUntil(id uint32, now int64) (until int64, why withhe
 
 // withholding reports whether a rule or a limit may keep any host from being served.
 func (s *scheduler) withholding() bool {
-	return s.rules != nil && s.rules.Withholding() || s.limits != nil && s.limits.Limiting()
+	return s.cfg.rules != nil && s.cfg.rules.Withholding() || s.limits != nil && s.limits.Limiting()
 }
 
 // withhold puts a host, which is in no structure, aside if a rule or limit requires it,
@@ -510,7 +511,7 @@ func (s *scheduler) ruled(scope row.Scope, was, until int64, stops bool, now int
 // its group, for which others wait. Hosts that a wider rule withholds give up their slots
 // when their turn comes.
 func (s *scheduler) withholdReady(name string, now int64) {
-	id := s.lookup(s.hash(bytesOf(name)), name)
+	id := s.lookup(s.hash(hostkey.Bytes(name)), name)
 	if id == 0 || s.hosts.At(id).place != ready || s.mayServe(id, now) {
 		return
 	}
@@ -559,7 +560,7 @@ func (s *scheduler) endBlocks(now int64) bool {
 		if n == expireAtOnce {
 			return false
 		}
-		s.rules.EndBlock(r.scope, s.date(now))
+		s.cfg.rules.EndBlock(r.scope, s.date(now))
 		s.ruled(r.scope, r.until, instant.None, false, now)
 	}
 }

@@ -6,6 +6,7 @@ package frontier
 import (
 	"context"
 	"fmt"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"strings"
 	"testing"
 	"time"
@@ -152,4 +153,51 @@ func TestRuleLookUpTakesNoMemory(t *testing.T) {
 	c.put(&scopeRule{key: Domain("example.org").ruleKey(), Rule: Rule{Concurrency: 3}})
 	require.Equal(t, 3, c.concurrency(host))
 	require.Zero(t, testing.AllocsPerRun(100, look))
+}
+
+// BenchmarkRules has a rule for each of n domains.
+func BenchmarkRules(b *testing.B) {
+	put := func(c *scheduler, rules *controls, r *scopeRule) {
+		old := rules.put(r)
+		c.ruled(r.scope.stored(), old.block(), r.until, r.stops(), 0)
+	}
+	filled := func(n int) (*scheduler, *controls, []*scopeRule) {
+		c, all, rules := newScheduler(schedulerConfig{levels: 8}), &controls{}, make([]*scopeRule, n)
+		for i := range rules {
+			s := Domain(fmt.Sprintf("d%d.example.com", i))
+			rules[i] = &scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Paused: On}, until: instant.None}
+			put(c, all, rules[i])
+		}
+		return c, all, rules
+	}
+	for _, n := range []int{1000, 1000000} {
+		sized := func(op string) string { return fmt.Sprintf("op=%s/n=%d", op, n) }
+		for op, host := range map[string]string{"known": "www.d7.example.com", "unknown": "www.example.org"} {
+			b.Run(sized(op), func(b *testing.B) {
+				_, all, _ := filled(n)
+				name := []byte(host)
+				for b.Loop() {
+					all.Withholds(name, 0)
+				}
+			})
+		}
+		b.Run(sized("pause"), func(b *testing.B) {
+			c, all, rules := filled(n)
+			for i := 0; b.Loop(); i++ {
+				x := *rules[i*7919%n]
+				x.Paused ^= On ^ Off
+				put(c, all, &x)
+			}
+		})
+		b.Run(sized("block"), func(b *testing.B) {
+			c, all, rules := filled(n)
+			for i := 0; b.Loop(); i++ {
+				x := *rules[i*7919%n]
+				x.until = 1 + int64(i)*104729%(1<<40)
+				x.BlockedUntil = time.Unix(0, x.until)
+				put(c, all, &x)
+				rules[i*7919%n] = &x
+			}
+		})
+	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/move"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/slab"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
@@ -56,7 +57,6 @@ type scheduler struct {
 	moves     move.Mover    // to blocks, of records and queues
 	dormant   dormant.Hosts // hosts in place departing, and those that left
 
-	rules    hostRules // nil: none
 	withheld withheldHosts
 	limits   *limit.Book // nil: there never were any
 
@@ -65,7 +65,7 @@ type scheduler struct {
 	stats tally
 	quiet quiet
 	waits measure.Waits
-	avail [maxPriorities]int // scratch for the selector
+	avail [row.MaxPriorities]int // scratch for the selector
 }
 
 // tally is the figures of Stats that the scheduler keeps.
@@ -189,6 +189,7 @@ type schedulerConfig struct {
 	ahead      int64 // how long before its time a record on disk may be in memory, too
 	backoff    trouble.Backoff
 	quarantine trouble.Quarantine
+	rules      hostRules // nil: none
 
 	turned func(of limit.Subject, turn quota.Turn, what string, until int64) // a limit was reached, or lifted
 }
@@ -331,7 +332,7 @@ func (s *scheduler) oversupplied(h *host) bool {
 	enough := 8 + int(s.stats.Leased)/4
 	for q := h.queues; q != 0; q = s.queues.At(q).sibling {
 		x := s.queues.At(q)
-		if x.waiting > 0 && (x.priority == Immediate || s.crawlOf(x).lists[readies].at[x.level].n < enough) {
+		if x.waiting > 0 && (x.priority == immediatePriority || s.crawlOf(x).lists[readies].at[x.level].n < enough) {
 			return false
 		}
 	}

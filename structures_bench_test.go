@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -352,67 +351,28 @@ func BenchmarkLanes(b *testing.B) {
 	}
 }
 
-// BenchmarkRules has a rule for each of n domains.
-func BenchmarkRules(b *testing.B) {
-	put := func(c *scheduler, rules *controls, r *scopeRule) {
-		old := rules.put(r)
-		c.ruled(r.scope.stored(), old.block(), r.until, r.stops(), 0)
+// pausedRules pauses all hosts, or none.
+type pausedRules bool
+
+func (p pausedRules) Withholding() bool                { return true }
+func (p pausedRules) Priority(_ []byte, q uint8) uint8 { return q }
+func (p pausedRules) EndBlock(row.Scope, int64)        {}
+func (p pausedRules) Withholds([]byte, int64) (int64, withheldReason) {
+	if p {
+		return instant.Never, withheldPaused
 	}
-	filled := func(n int) (*scheduler, *controls, []*scopeRule) {
-		c, all, rules := benchScheduler(), &controls{}, make([]*scopeRule, n)
-		c.rules = all
-		for i := range rules {
-			s := Domain(fmt.Sprintf("d%d.example.com", i))
-			rules[i] = &scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Paused: On}, until: instant.None}
-			put(c, all, rules[i])
-		}
-		return c, all, rules
-	}
-	look := func(host string) func(b *testing.B, n int) {
-		return func(b *testing.B, n int) {
-			_, all, _ := filled(n)
-			name := []byte(host)
-			for b.Loop() {
-				all.Withholds(name, 0)
-			}
-		}
-	}
-	forSizes(b, "op=known", look("www.d7.example.com"))
-	forSizes(b, "op=unknown", look("www.example.org"))
-	forSizes(b, "op=pause", func(b *testing.B, n int) {
-		c, all, rules := filled(n)
-		r := benchRand()
-		for b.Loop() {
-			x := *rules[r.IntN(n)]
-			x.Paused ^= On ^ Off
-			put(c, all, &x)
-		}
-	})
-	forSizes(b, "op=block", func(b *testing.B, n int) {
-		c, all, rules := filled(n)
-		r := benchRand()
-		for b.Loop() {
-			i := r.IntN(n)
-			x := *rules[i]
-			x.until = 1 + r.Int64N(benchSpan)
-			x.BlockedUntil = time.Unix(0, x.until)
-			put(c, all, &x)
-			rules[i] = &x
-		}
-	})
+	return instant.None, withheldPaused
 }
 
 // BenchmarkHeld has n paused hosts.
 func BenchmarkHeld(b *testing.B) {
-	rule := func(c *scheduler, paused Switch) {
-		r := &scopeRule{key: All().ruleKey(), Rule: Rule{Paused: paused}, until: instant.None}
-		c.rules.(*controls).put(r)
-		c.ruled(row.Scope{}, instant.None, instant.None, r.stops(), 0)
+	rule := func(c *scheduler, paused bool) {
+		c.cfg.rules = pausedRules(paused)
+		c.ruled(row.Scope{}, instant.None, instant.None, paused, 0)
 	}
 	filled := func(n int) (*scheduler, []uint32) {
 		c, url := benchScheduler(), benchURL()
-		c.rules = &controls{}
-		rule(c, On)
+		rule(c, true)
 		names, hashes := benchHosts(n)
 		ids := make([]uint32, n)
 		for i := range ids {
@@ -453,13 +413,13 @@ func BenchmarkHeld(b *testing.B) {
 		for b.Loop() {
 			if left == 0 {
 				b.StopTimer()
-				rule(c, On)
+				rule(c, true)
 				for _, id := range ids {
 					c.detach(id)
 					c.withhold(id, 0)
 				}
 				c.withheld.rechecks = nil
-				rule(c, Unset)
+				rule(c, false)
 				left = n
 				b.StartTimer()
 			}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -129,7 +130,7 @@ func (s *shard) tellTroubleLocked(h *host, old, t *trouble.State, own bool) {
 
 // leaseNumber is the number of the lease with this token: later ones have higher
 // numbers.
-func (t *tables) leaseNumber(token uint64) uint64 { return token ^ t.hash(bytesOf("token")) }
+func (t *tables) leaseNumber(token uint64) uint64 { return token ^ t.hash(hostkey.Bytes("token")) }
 
 // slowing reports whether such a failure slows its host down. A name that is not resolved
 // says nothing about the host's server, and a 5xx may be due to the page.

@@ -309,8 +309,8 @@ func (t *tables) endWalk(w *fifo.Walk) {
 
 // deleted reports whether a record is dead that a sweep may not have found yet.
 func (t *deletedTable) deleted(host string, crawl uint32, seq uint64) bool {
-	return seq <= t.tombstones.Of(bytesOf(host), crawl).Seq ||
-		seq <= t.storedTombstones.Of(bytesOf(host), crawl).Seq
+	return seq <= t.tombstones.Of(hostkey.Bytes(host), crawl).Seq ||
+		seq <= t.storedTombstones.Of(hostkey.Bytes(host), crawl).Seq
 }
 
 // walkHostAndUnlock walks a host in steps of walkAtOnce, and calls rest without the lock

@@ -422,7 +422,7 @@ func (t *tables) inScope(set *hostorder.Set, dst []uint32, s row.Scope, key stri
 		return set.After(dst, key, "", n)
 	}
 	if own := hostkey.Reversed(s.Name); key < own {
-		if id := t.lookup(t.hash(bytesOf(s.Name)), s.Name); id != 0 && in(id) {
+		if id := t.lookup(t.hash(hostkey.Bytes(s.Name)), s.Name); id != 0 && in(id) {
 			dst = append(dst, id)
 			n--
 		}

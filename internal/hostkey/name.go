@@ -100,5 +100,11 @@ func Reversed(name string) string {
 		return name
 	}
 	var buf [256]byte
-	return string(AppendReversed(buf[:0], unsafe.Slice(unsafe.StringData(name), len(name))))
+	return string(AppendReversed(buf[:0], Bytes(name)))
 }
+
+// Bytes returns a key's own bytes, for look-ups: they must not be changed.
+func Bytes(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
+
+// String is the inverse of Bytes: it lasts as long as the bytes stay as they are.
+func String(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }

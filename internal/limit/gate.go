@@ -1,8 +1,7 @@
 package limit
 
 import (
-	"unsafe"
-
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/quota"
 )
@@ -25,7 +24,7 @@ func (b *Book) Gate(host string) Gate {
 	add := func(l *quota.Limits) {
 		g.depth, g.waiting = g.depth || l.Depth > 0, g.waiting || l.Waiting > 0
 	}
-	own := b.visit(bytesOf(host), func(s *scope) {
+	own := b.visit(hostkey.Bytes(host), func(s *scope) {
 		g.scopes = append(g.scopes, s)
 		add(&s.together)
 	})
@@ -35,8 +34,6 @@ func (b *Book) Gate(host string) Gate {
 	}
 	return g
 }
-
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // Refusal is the limit that refuses a URL.
 type Refusal struct {

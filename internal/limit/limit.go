@@ -12,6 +12,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/rule"
@@ -228,7 +229,7 @@ func (b *Book) Exactly(of row.Scope) Each {
 
 // Around returns the limits for each host set by the closest scope around this one.
 func (b *Book) Around(of row.Scope) (e Each) {
-	b.scopes.Load().Visit(bytesOf(of.Name), func(s *scope) bool {
+	b.scopes.Load().Visit(hostkey.Bytes(of.Name), func(s *scope) bool {
 		within := s.of == of || of.Domain && s.of.Named && !s.of.Domain
 		if !within && s.each.Limits != (quota.Limits{}) {
 			e = s.each

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -170,7 +171,7 @@ func (b *Book) Counts(host string, s row.Usage, now int64) bool {
 	if b == nil {
 		return false
 	}
-	e := b.each(bytesOf(host))
+	e := b.each(hostkey.Bytes(host))
 	return e != nil && e.counts(b.date(s.Since), now)
 }
 
@@ -181,5 +182,5 @@ func (b *Book) StoredUsed(host string, s row.Usage, now int64) Used {
 	}
 	var u quota.Usage
 	b.restore(&u, s, now)
-	return used(&u, &b.each(bytesOf(host)).Limits, now)
+	return used(&u, &b.each(hostkey.Bytes(host)).Limits, now)
 }
