@@ -28,36 +28,68 @@ func (f *Frontier) Check() error {
 	counts, version := f.countRows()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := &checker{c: f.sched, swept: f.sweeping == 0 && !f.closed, quiet: quiet, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
+	k := newChecker(f.sched, outside{
+		quiet: quiet, settled: f.finishing == 0, swept: f.sweeping == 0 && !f.closed, now: f.nowLocked(),
+		last: f.seq, deletions: len(f.deletions),
+	})
+	var swept tombstone.Set
+	for _, d := range f.deletions {
+		if d.Seq == 0 || d.Seq > f.seq || d.Block > f.sched.blocks.Last() {
+			k.bad("F7: deletion %d of %d is of blocks up to %d of %d", d.Seq, f.seq, d.Block, f.sched.blocks.Last())
+		}
+		if d.swept {
+			swept.Add(&d.Tombstone)
+		}
+	}
+	pending := k.check(&swept)
+	if pending && f.finishing == 0 && f.adding.Load() == 0 && len(f.committer.saving) == 0 && f.steps.pending == 0 {
+		k.bad("F9: hosts wait for a commit, and none is on its way")
+	}
+	f.checkRulesLocked(k.bad)
+	f.hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.bad)
+	if f.sched.settledCounts(version) && f.finishing == 0 {
+		k.counts(counts)
+	}
+	return errors.Join(k.errs...)
+}
+
+// outside is what the checker cannot see: how things stand around the scheduler.
+type outside struct {
+	quiet     bool // no round of moving is under way
+	settled   bool // no completion is on its way to the disk
+	swept     bool // no sweep is under way, or was when all ended
+	now       int64
+	last      uint64 // number of the last admission
+	deletions int    // that have a row
+}
+
+func newChecker(c *scheduler, v outside) *checker {
+	return &checker{c: c, outside: v, used: map[arena.Ref]string{}, chained: map[uint32]bool{}, crawls: make([]crawlCount, len(c.crawls))}
+}
+
+// check checks all there is. Of the deletions in swept nothing dead may be left. It reports whether
+// hosts wait for a commit.
+func (k *checker) check(swept *tombstone.Set) (pending bool) {
 	k.lists()
 	k.heaps()
-	k.crawls = make([]crawlCount, len(f.sched.crawls))
 	k.hosts()
 	k.withheldHosts()
 	k.crawlTable()
 	k.c.order.Check(k.bad, k.c.hosts.Top, k.c.inMemory)
 	k.c.sizes.Check(k.bad, k.c.hosts.Top, k.c.waitingOf)
-	k.rules(f)
 	k.departures()
 	k.troubles()
-	k.limits(f)
+	k.limits()
 	k.groups()
 	k.blocks()
-	k.deletions(f)
-	f.hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.bad)
-	k.totals(f)
-	if f.sched.settledCounts(version) && f.finishing == 0 {
-		k.counts(counts)
-	}
+	k.deleted(swept)
 	k.c.waits.Check(k.bad)
-	return errors.Join(k.errs...)
+	return k.totals()
 }
 
 type checker struct {
-	c       *scheduler
-	swept   bool // no sweep is under way, or was when all ended
-	quiet   bool // no round is under way
-	now     int64
+	c *scheduler
+	outside
 	errs    []error
 	used    map[arena.Ref]string // records found, and where
 	chained map[uint32]bool
@@ -69,7 +101,7 @@ type checker struct {
 	inGroups int // hosts in heaps of groups
 	bundles  int
 	waiting  int64
-	byLevel  [maxPriorities + 2]int64
+	byLevel  [row.MaxPriorities + 2]int64
 	crawls   []crawlCount // by slot
 	leased   int64
 	due      tally // Scheduled and Finished only
@@ -329,37 +361,35 @@ func (k *checker) queue(id uint32, q *queue) {
 	}
 }
 
-// totals compares Stats with the walk (F6).
-func (k *checker) totals(f *Frontier) {
-	s := f.sched.stats
+// totals compares what was counted with the walk (F6). It reports whether hosts wait for a commit.
+func (k *checker) totals() (pending bool) {
+	c := k.c
+	s := &c.stats
 	if s.Waiting != k.waiting || s.Leased != k.leased || s.Scheduled != k.due.Scheduled || s.Finished != k.due.Finished {
 		k.bad("F6: waiting %d, leased %d, scheduled %d, finished %d; Stats say %d, %d, %d, %d",
 			k.waiting, k.leased, k.due.Scheduled, k.due.Finished, s.Waiting, s.Leased, s.Scheduled, s.Finished)
 	}
-	for p := 1; p <= f.opts.Priorities; p++ {
+	for p := 1; p <= c.cfg.levels; p++ {
 		if s.WaitingBy[p-1] != k.byLevel[p] {
 			k.bad("F6: %d waiting of priority %d; Stats say %d", k.byLevel[p], p, s.WaitingBy[p-1])
 		}
 	}
-	if n := k.byLevel[f.sched.immediate()]; s.Immediate != n {
+	if n := k.byLevel[c.immediate()]; s.Immediate != n {
 		k.bad("F6: %d waiting are immediate; Stats say %d", n, s.Immediate)
 	}
-	pending := false
-	for id := uint32(1); id <= f.sched.hosts.Top; id++ {
-		pending = pending || f.sched.hosts.At(id).pins > 0
+	for id := uint32(1); id <= c.hosts.Top; id++ {
+		pending = pending || c.hosts.At(id).pins > 0
 	}
-	if pending && f.finishing == 0 && f.adding.Load() == 0 && len(f.committer.saving) == 0 && f.steps.pending == 0 {
-		k.bad("F9: hosts wait for a commit, and none is on its way")
+	if !pending && c.records.Homeless() != k.homeless {
+		k.bad("F6: %d bytes of records are in no block, counted %d", k.homeless, c.records.Homeless())
 	}
-	if !pending && f.sched.records.Homeless() != k.homeless {
-		k.bad("F6: %d bytes of records are in no block, counted %d", k.homeless, f.sched.records.Homeless())
+	if !pending && k.bytes != c.records.Used() {
+		k.bad("F5: %d bytes of records; the arena has %d in use", k.bytes, c.records.Used())
 	}
-	if !pending && k.bytes != f.sched.records.Used() {
-		k.bad("F5: %d bytes of records; the arena has %d in use", k.bytes, f.sched.records.Used())
+	if k.named != c.names.Used() {
+		k.bad("F5: %d bytes of names; the arena has %d in use", k.named, c.names.Used())
 	}
-	if k.named != f.sched.names.Used() {
-		k.bad("F5: %d bytes of names; the arena has %d in use", k.named, f.sched.names.Used())
-	}
+	return pending
 }
 
 // blocks checks blocks and their parts, those that are not read yet first: what these
@@ -438,21 +468,12 @@ func (k *checker) troubles() {
 	}
 }
 
-// deletions checks that nothing dead is left of deletions that were swept, and
+// deleted checks that nothing dead is left of deletions that were swept, and
 // that of the others it is at the heads of queues (F7).
-func (k *checker) deletions(f *Frontier) {
+func (k *checker) deleted(swept *tombstone.Set) {
 	c := k.c
-	if c.storedTombstones.Len() != len(f.deletions) {
-		k.bad("F6: %d deletions have rows, counted %d", len(f.deletions), c.storedTombstones.Len())
-	}
-	var swept tombstone.Set
-	for _, d := range f.deletions {
-		if d.Seq == 0 || d.Seq > f.seq || d.Block > c.blocks.Last() {
-			k.bad("F7: deletion %d of %d is of blocks up to %d of %d", d.Seq, f.seq, d.Block, c.blocks.Last())
-		}
-		if d.swept {
-			swept.Add(&d.Tombstone)
-		}
+	if c.storedTombstones.Len() != k.deletions {
+		k.bad("F6: %d deletions have rows, counted %d", k.deletions, c.storedTombstones.Len())
 	}
 	for id := uint32(1); id <= c.queues.Top; id++ {
 		if q := c.queues.At(id); q.host != 0 {
@@ -471,7 +492,7 @@ func (k *checker) deletions(f *Frontier) {
 			dead++
 		}
 	}
-	if dead > c.unsettledDead || f.finishing == 0 && dead != c.unsettledDead {
+	if dead > c.unsettledDead || k.settled && dead != c.unsettledDead {
 		k.bad("F6: %d leases have dead records, counted %d", dead, c.unsettledDead)
 	}
 }
@@ -508,7 +529,7 @@ func (k *checker) sweptQueue(id uint32, q *queue, swept tombstone.Dead) {
 type crawlCount struct {
 	queues   int
 	waiting  int64
-	byLevel  [maxPriorities + 2]int64
+	byLevel  [row.MaxPriorities + 2]int64
 	leased   int64
 	withheld [withheldReasons]int64
 }

@@ -413,15 +413,14 @@ func (f *Frontier) importUsed(of limit.Subject, s row.Usage) error {
 	return f.submitAndUnlock(o)
 }
 
-// limits checks that package limit knows the limits that rules and crawls have, that
-// hosts and crawls wait for the ends of periods that limits withhold (F3), and that what
+// limits checks that package limit knows the limits that crawls have, that hosts and crawls wait for the ends of periods that limits withhold (F3), and that what
 // is counted is right (F6).
-func (k *checker) limits(f *Frontier) {
+func (k *checker) limits() {
 	c, b := k.c, k.c.limits
 	if b == nil {
 		return
 	}
-	b.Check(k.bad, f.finishing == 0, func(s row.Scope) (n int64) {
+	b.Check(k.bad, k.settled, func(s row.Scope) (n int64) {
 		for id := uint32(1); id <= c.hosts.Top; id++ {
 			if h := c.hosts.At(id); h.nameLen > 0 && s.Contains(string(c.name(h))) {
 				n += int64(h.waiting)
@@ -448,11 +447,6 @@ func (k *checker) limits(f *Frontier) {
 	}
 	if n != b.Hosts() {
 		k.bad("F6: %d hosts have usage, counted %d", n, b.Hosts())
-	}
-	for _, r := range f.controls.Load().All() {
-		if _, ok := b.Row(r.scope.subject()); ok != (r.Limits != Limits{}) || b.Exactly(r.scope.stored()).Limits != r.HostLimits.quota() {
-			k.bad("F6: the rule of %v has limits %+v and %+v, and usage: %v", r.scope, r.Limits, r.HostLimits, ok)
-		}
 	}
 	for _, x := range c.crawls {
 		if x != nil {

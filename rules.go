@@ -626,27 +626,35 @@ func (k *checker) withheldHosts() {
 	}
 }
 
-// rules checks that the table of rules counts right, and that blocks are in order
-// of their ends (F3).
-func (k *checker) rules(f *Frontier) {
+// checkRulesLocked checks that the table of rules counts right, that blocks are in order
+// of their ends (F3), and that package limit knows the limits (F6).
+func (f *Frontier) checkRulesLocked(bad func(format string, args ...any)) {
+	c := f.sched
 	t := f.controls.Load()
-	t.Check(k.bad, func(r *scopeRule) rule.Fields { return r.fields() })
+	t.Check(bad, func(r *scopeRule) rule.Fields { return r.fields() })
 	blocks := 0
 	for key, r := range t.All() {
 		if r.scope.ruleKey() != r.key || r.key != key {
-			k.bad("F3: the rule of %v lies under %q: %v", r.scope, r.key, r.Rule)
+			bad("F3: the rule of %v lies under %q: %v", r.scope, r.key, r.Rule)
 		}
 		if r.BlockedUntil.IsZero() != (r.until == instant.None) {
-			k.bad("F3: the rule of %v blocks until %v and %d", r.scope, r.BlockedUntil, r.until)
+			bad("F3: the rule of %v blocks until %v and %d", r.scope, r.BlockedUntil, r.until)
 		}
 		if r.until != instant.None {
 			blocks++
-			if k.c.withheld.blocks == nil || !k.c.withheld.blocks.Has(blockEnd{r.until, r.scope.stored()}) {
-				k.bad("F3: the block of %v has no end", r.scope)
+			if c.withheld.blocks == nil || !c.withheld.blocks.Has(blockEnd{r.until, r.scope.stored()}) {
+				bad("F3: the block of %v has no end", r.scope)
 			}
 		}
 	}
-	if k.c.withheld.blocks != nil && k.c.withheld.blocks.Len() != blocks {
-		k.bad("F3: %d blocks, %d have an end", blocks, k.c.withheld.blocks.Len())
+	if c.withheld.blocks != nil && c.withheld.blocks.Len() != blocks {
+		bad("F3: %d blocks, %d have an end", blocks, c.withheld.blocks.Len())
+	}
+	if b := c.limits; b != nil {
+		for _, r := range t.All() {
+			if _, ok := b.Row(r.scope.subject()); ok != (r.Limits != Limits{}) || b.Exactly(r.scope.stored()).Limits != r.HostLimits.quota() {
+				bad("F6: the rule of %v has limits %+v and %+v, and usage: %v", r.scope, r.Limits, r.HostLimits, ok)
+			}
+		}
 	}
 }
