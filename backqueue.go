@@ -349,7 +349,7 @@ func (f *Frontier) arriveYieldingLocked(records []timed.Loaded) {
 			n = c.timed.Soon(records, date, date+c.cfg.ahead, c.records.Used() > c.cfg.evictOver)
 			hosts = newAbsentees(records[:n])
 		}
-		wanted := f.absenteesLocked(hosts)
+		wanted := f.sched.absentees(hosts)
 		if len(wanted) == 0 {
 			break
 		}
@@ -370,7 +370,7 @@ func (f *Frontier) arriveYieldingLocked(records []timed.Loaded) {
 	now := f.nowLocked()
 	c.advance(now)
 	for i := range hosts {
-		f.returnLocked(&hosts[i])
+		f.sched.comeBack(&hosts[i], f.token, f.last)
 	}
 	c.installTimed(records, n, now)
 }

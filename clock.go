@@ -222,7 +222,7 @@ func (f *Frontier) restateSomeYieldingLocked(id uint32) uint32 {
 		c.dormant.HasRow(c.hash(c.name(h)))
 		h.pins++
 		pinned = append(pinned, id)
-		o.rows = append(o.rows, f.hostRowLocked(id, due, why))
+		o.rows = append(o.rows, f.sched.hostRow(id, due, why))
 	}
 	if len(pinned) == 0 {
 		o.free()

@@ -232,27 +232,26 @@ func (f *Frontier) returnedLocked(o *op) {
 	}
 }
 
-// deadLeaseLocked returns the number of the last deletion that a lease's record fell
+// leaseDead returns the number of the last deletion that a lease's record fell
 // to, or 0.
-func (s *shard) deadLeaseLocked(l *leaseRecord) uint64 {
-	c := s.sched
-	if l.record == 0 || c.tombstones.Len() == 0 {
+func (s *scheduler) leaseDead(l *leaseRecord) uint64 {
+	if l.record == 0 || s.tombstones.Len() == 0 {
 		return l.dead
 	}
-	if d := c.deadIn(c.queues.At(l.queue)); d.Seq > max(l.dead, c.records.At(l.record).Seq()) {
+	if d := s.deadIn(s.queues.At(l.queue)); d.Seq > max(l.dead, s.records.At(l.record).Seq()) {
 		if l.dead == 0 {
-			c.unsettledDead++
+			s.unsettledDead++
 		}
 		l.dead = d.Seq // the youngest: a Force may have met the lease after the one before
 	}
 	return l.dead
 }
 
-// markDeadLocked is deadLeaseLocked for a lease that is out.
-func (s *shard) markDeadLocked(l *leaseRecord) uint64 {
+// markDead is leaseDead for a lease that is out.
+func (s *scheduler) markDead(l *leaseRecord) uint64 {
 	was := l.dead
-	if now := s.deadLeaseLocked(l); was == 0 && now != 0 {
-		s.sched.crawlOf(s.sched.queues.At(l.queue)).deadLeases++
+	if now := s.leaseDead(l); was == 0 && now != 0 {
+		s.crawlOf(s.queues.At(l.queue)).deadLeases++
 	}
 	return l.dead
 }

@@ -341,6 +341,11 @@ func (s *shared) schedule(p *plan, v Visit) {
 	}
 }
 
+// contact is the contact that a plan ends.
+func (p *plan) contact() contact {
+	return contact{end: p.end, gap: p.hostGap, retryAfter: p.outcome.RetryAfter}
+}
+
 // groupDue is until when a slot of a group is left alone; 0: it was not contacted.
 func (p *plan) groupDue(c *scheduler, g *group) int64 {
 	if p.hostGap < 0 {
@@ -425,7 +430,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	if g := h.group; g != 0 && f.sched.groupName(f.sched.groups.At(g)) != l.Group {
 		f.sched.stampGroup(g, p.groupDue(f.sched, f.sched.groups.At(g)), now)
 	}
-	x := f.clocksLocked(id, &p)
+	x := f.sched.clocksAfter(id, p.contact())
 	due, why := x.due()
 	if due <= h.due {
 		if !h.has(unsaved) {
@@ -441,7 +446,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	if f.opts.Spill != nil {
 		f.noteLocked(o, id, due, why, now) // first, for it pins the host
 	}
-	f.laterLocked(id, due, why)
+	f.sched.later(id, due, why, f.nowLocked())
 	if o.empty() {
 		o.free()
 		return
@@ -474,20 +479,20 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	if l.record != 0 {
 		c.crawlOf(c.queues.At(l.queue)).stats.Done[out.Result]++
 	}
-	was := f.learntLocked(l.host)
+	was := f.sched.learnt(l.host)
 	f.learnLocked(h, out.CrawlDelay)
 	f.contactLocked(l.host, l.token, p)
 	if c.limits != nil {
 		f.countDoneLocked(o, &l, out)
 	}
-	x := f.clocksLocked(l.host, p)
+	x := f.sched.clocksAfter(l.host, p.contact())
 	due, why := x.due()
 	if out.RetryAfter >= longRetryAfter {
 		f.emitLocked(Event{Kind: EventHostBlocked, Host: string(c.name(h)), Until: f.wall(due), Reason: "Retry-After"})
 	}
 	switch {
 	case l.record == 0:
-	case f.deadLeaseLocked(&l) != 0:
+	case f.sched.leaseDead(&l) != 0:
 		f.endDeadLocked(o, &l, *p)
 	case out.Result == Requeue && f.againLocked(l.record) == nil:
 		c.returnHead(l.queue, l.record)

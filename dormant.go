@@ -100,28 +100,34 @@ func (s *shard) departLocked() {
 	}
 }
 
-// savesLocked returns the rows that must be written before hosts may leave. These
-// are pinned until settleSavesLocked.
-func (s *shard) savesLocked() (rows []storage.Row) {
-	c := s.sched
-	for _, id := range c.dormant.TakeUnwritten(savesAtOnce) {
-		h := c.hosts.At(id)
+// saves returns the rows that must be written before hosts may leave, and these hosts, which are
+// pinned until then.
+func (s *scheduler) saves() (rows []storage.Row, hosts []uint32) {
+	for _, id := range s.dormant.TakeUnwritten(savesAtOnce) {
+		h := s.hosts.At(id)
 		if h.place != departing || h.pos != dormant.Unwritten {
 			continue // it came back, or will leave another time
 		}
-		c.put(h, nowhere)
+		s.put(h, nowhere)
 		h.pins++
 		h.clear(unsaved | behind)
 		if h.learned() {
 			h.set(stored)
-			c.dormant.HasRow(c.hash(c.name(h))) // it may be the first
-			rows = append(rows, s.hostRowLocked(id, h.due, h.why))
+			s.dormant.HasRow(s.hash(s.name(h))) // it may be the first
+			rows = append(rows, s.hostRow(id, h.due, h.why))
 		} else {
 			h.clear(stored)
-			rows = append(rows, storage.Row{Key: row.HostKey + string(c.name(h))})
+			rows = append(rows, storage.Row{Key: row.HostKey + string(s.name(h))})
 		}
-		s.committer.saving = append(s.committer.saving, id)
+		hosts = append(hosts, id)
 	}
+	return rows, hosts
+}
+
+// savesLocked returns the rows that saves wants written; settleSavesLocked must follow.
+func (s *shard) savesLocked() (rows []storage.Row) {
+	rows, hosts := s.sched.saves()
+	s.committer.saving = append(s.committer.saving, hosts...)
 	return rows
 }
 
@@ -148,13 +154,12 @@ type absentee struct {
 	left  uint32
 }
 
-// absentLocked reports whether a must be read before its host may be named.
-func (s *shard) absentLocked(a *absentee) bool {
-	c := s.sched
-	if !c.dormant.MayHaveRow(a.hash) || c.lookup(a.hash, a.host) != 0 {
+// absent reports whether a must be read before its host may be named.
+func (s *scheduler) absent(a *absentee) bool {
+	if !s.dormant.MayHaveRow(a.hash) || s.lookup(a.hash, a.host) != 0 {
 		return false
 	}
-	left := c.dormant.Departures(a.hash)
+	left := s.dormant.Departures(a.hash)
 	if a.known && a.left == left {
 		return false
 	}
@@ -162,24 +167,24 @@ func (s *shard) absentLocked(a *absentee) bool {
 	return true
 }
 
-// returnLocked makes a's host resident if it has a row and is not.
-func (s *shard) returnLocked(a *absentee) {
-	c := s.sched
-	if !a.known || !a.found || c.lookup(a.hash, a.host) != 0 {
+// comeBack makes a's host resident if it has a row and is not. youngest is the token of the last
+// lease.
+func (s *scheduler) comeBack(a *absentee, youngest uint64, now int64) {
+	if !a.known || !a.found || s.lookup(a.hash, a.host) != 0 {
 		return
 	}
-	id := c.ensure(a.hash, a.host)
-	s.rememberLocked(id, &a.state)
-	c.settle(id, s.last)
+	id := s.ensure(a.hash, a.host)
+	s.remember(id, &a.state, youngest, now)
+	s.settle(id, now)
 }
 
 // startAfter is the time before which a host with the given gap between contacts may not
 // be contacted because the store was opened after a crash.
-func (s *shard) startAfter(gap int64) int64 {
+func (s *scheduler) startAfter(gap int64) int64 {
 	if s.reopenedAt == notReopened {
 		return 0
 	}
-	return s.reopenedAt + max(s.maxDelay, gap)
+	return s.reopenedAt + max(s.cfg.maxDelay, gap)
 }
 
 // read asks the Spill for a's row.
@@ -213,8 +218,8 @@ func (f *Frontier) lockWithHost(ctx context.Context, host string) error {
 		if err := f.lockOpen(); err != nil {
 			return err
 		}
-		if !f.absentLocked(&a) {
-			f.returnLocked(&a)
+		if !f.sched.absent(&a) {
+			f.sched.comeBack(&a, f.token, f.last)
 			return nil
 		}
 		f.mu.Unlock()
@@ -241,7 +246,7 @@ func (s *shard) hostsAbsentLocked(o *op) bool {
 		}
 		if e.absentee == 0 {
 			a := absentee{hash: e.hash, host: e.host}
-			if !s.absentLocked(&a) {
+			if !s.sched.absent(&a) {
 				present = i
 				continue
 			}
@@ -250,15 +255,15 @@ func (s *shard) hostsAbsentLocked(o *op) bool {
 			absent = true
 			continue
 		}
-		absent = s.absentLocked(&o.absent[e.absentee-1]) || absent
+		absent = s.sched.absent(&o.absent[e.absentee-1]) || absent
 	}
 	if absent {
 		return true
 	}
 	for i := range o.absent {
 		a := &o.absent[i]
-		if !s.absentLocked(a) { // else its entry turned out to be known
-			s.returnLocked(a)
+		if !s.sched.absent(a) { // else its entry turned out to be known
+			s.sched.comeBack(a, s.token, s.last)
 		}
 	}
 	return false
@@ -289,11 +294,10 @@ func newAbsentees(records []timed.Loaded) []absentee {
 	return hosts
 }
 
-// absenteesLocked returns those of the hosts that must be read before they may be
-// named.
-func (s *shard) absenteesLocked(hosts []absentee) (wanted []*absentee) {
+// absentees returns those of the hosts that must be read before they may be named.
+func (s *scheduler) absentees(hosts []absentee) (wanted []*absentee) {
 	for i := range hosts {
-		if s.absentLocked(&hosts[i]) {
+		if s.absent(&hosts[i]) {
 			wanted = append(wanted, &hosts[i])
 		}
 	}

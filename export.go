@@ -181,8 +181,8 @@ func (x *exporter) Host(name string, s *row.Host) {
 	f := x.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.reopenedAt != notReopened { // the store was opened after a crash
-		if at := instant.Millis(f.wall(max(f.sched.startsAt, f.startOfRowLocked(s), f.startOfHost(name)))); at > s.Due {
+	if f.sched.reopenedAt != notReopened { // the store was opened after a crash
+		if at := instant.Millis(f.wall(max(f.sched.startsAt, f.sched.startOfRow(s, f.last), f.startOfHost(name)))); at > s.Due {
 			s.Due, s.Why = at, uint8(whyReopened)
 		}
 	}
@@ -197,7 +197,7 @@ func (x *exporter) Host(name string, s *row.Host) {
 	if !f.sched.limits.Counts(name, s.Used, f.date(instant.FromMillis(x.Header.Moment))) {
 		s.Used = row.Usage{}
 	}
-	if t := f.troubleOfRowLocked(s); t.Over() || t.Until() <= f.owed(instant.FromMillis(x.Header.Moment)) {
+	if t := f.sched.troubleOfRow(s, f.token, f.last); t.Over() || t.Until() <= f.owed(instant.FromMillis(x.Header.Moment)) {
 		s.Trouble = row.Trouble{}
 	}
 	if s.Group == "" || *s != (row.Host{Group: s.Group}) {
@@ -318,7 +318,7 @@ func (x *exporter) addHostLocked(id uint32, now int64, take func(storage.Row)) {
 		f.leasedTroubleLocked(id, now)
 	}
 	if due > now || h.learned() || h.group != 0 || h.has(stored) {
-		take(f.hostRowLocked(id, due, h.why))
+		take(f.sched.hostRow(id, due, h.why))
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -96,14 +95,13 @@ type shard struct {
 	mu watchlock.Mutex // guards all below
 
 	// Where time stands, and what was counted last.
-	last       int64 // the latest time seen: time does not run backwards
-	steps      clockSteps
-	reopenedAt int64  // when the store was opened after a crash, ns since Open; notReopened if never
-	token      uint64 // of the last lease
-	tokenKey   uint64 // 0: not computed yet
-	seq        uint64 // of the last admission
-	rates      measure.Rates
-	badLinks   struct { // outlinks that were refused
+	last     int64 // the latest time seen: time does not run backwards
+	steps    clockSteps
+	token    uint64 // of the last lease
+	tokenKey uint64 // 0: not computed yet
+	seq      uint64 // of the last admission
+	rates    measure.Rates
+	badLinks struct { // outlinks that were refused
 		count int64 // since the last event about them
 		next  int64 // when there may be another one
 	}
@@ -161,9 +159,6 @@ type shard struct {
 	drained    chan struct{} // closed once draining and no lease is out; nil if no call waits
 }
 
-// notReopened says that no host counts as contacted when the store was opened.
-const notReopened int64 = math.MinInt64
-
 // Open makes a frontier. With a Spill it brings back all that was waiting,
 // scheduled or leased and not done. If the last frontier on it was not closed,
 // every host counts as contacted now. ctx bounds the reading of the store.
@@ -200,7 +195,6 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		shared:       all,
 		reader:       make(chan struct{}, 1),
 		isEnded:      make(chan struct{}),
-		reopenedAt:   notReopened,
 		ruleChanges:  pending[string, *scopeRule]{},
 		crawlChanges: pending[uint32, crawlSettings]{},
 		contacts:     map[uint32]*waitqueue.Queue[grant]{},
@@ -215,6 +209,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 			strict:     selector.IsStrict(o.Selector),
 			groupMax:   int64(o.GroupDelay.Max()),
 			spill:      o.Spill != nil,
+			maxDelay:   all.maxDelay,
 			ahead:      int64(timedAhead),
 			backoff:    trouble.Backoff(o.Backoff),
 			quarantine: trouble.Quarantine(o.Quarantine),
@@ -576,7 +571,7 @@ func (s *shard) closingHostLocked(id uint32, now int64) []storage.Row {
 	early := due > now && due > s.assumed(id) // without a row it would be contacted too early
 	switch {
 	case early, (h.learned() || h.group != 0) && (h.has(unsaved|behind) || !h.has(stored)):
-		return []storage.Row{s.hostRowLocked(id, due, why)}
+		return []storage.Row{s.sched.hostRow(id, due, why)}
 	case h.has(stored) && !h.learned() && h.group == 0:
 		return []storage.Row{{Key: row.HostKey + string(c.name(h))}}
 	}
@@ -591,7 +586,7 @@ func (s *shard) assumed(id uint32) int64 {
 		at = max(at, s.sched.hostStartsAt(string(s.sched.name(h))))
 	}
 	if h.has(stored) && !h.has(unsaved|behind) {
-		at = max(at, s.startAfter(h.crawlDelayNs()))
+		at = max(at, s.sched.startAfter(h.crawlDelayNs()))
 	}
 	return at
 }

@@ -150,111 +150,118 @@ func (s *scheduler) forget(id uint32) {
 // hostBytes is what a host with one queue costs in memory.
 const hostBytes = int64(unsafe.Sizeof(host{})+unsafe.Sizeof(queue{})) + 24 + 12
 
-// hostRowLocked returns the row of a host that may be contacted from due on.
-func (s *shard) hostRowLocked(id uint32, due int64, why why) storage.Row {
-	c := s.sched
-	h := c.hosts.At(id)
+// hostRow returns the row of a host that may be contacted from due on.
+func (s *scheduler) hostRow(id uint32, due int64, why why) storage.Row {
+	h := s.hosts.At(id)
 	saved := row.Host{Due: s.clock.Stored(due), CrawlDelay: h.crawlDelay, Why: uint8(why), Assigned: h.has(assigned)}
 	if h.group != 0 {
-		saved.Group = c.groupName(c.groups.At(h.group))
+		saved.Group = s.groupName(s.groups.At(h.group))
 	}
 	if h.has(troubled) {
-		t := c.troubles[id]
+		t := s.troubles[id]
 		saved.Trouble = row.Trouble{
-			Quiet: instant.Millis(s.wall(t.Quiet)), Free: s.clock.Stored(t.Free),
+			Quiet: instant.Millis(s.clock.Wall(t.Quiet)), Free: s.clock.Stored(t.Free),
 			Step: t.Step, From: t.From, Search: t.Search, Relapses: t.Relapses, Eased: t.Eased,
 			Fails: t.Fails, Probes: t.Probes, Lanes: t.Lanes, Failure: t.Kind, Usual: t.Usual,
 		}
 	}
 	if h.has(counted) {
-		saved.Used = c.limits.HostRow(id, c.name(h))
+		saved.Used = s.limits.HostRow(id, s.name(h))
 	}
-	return saved.Row(string(c.name(h)))
+	return saved.Row(string(s.name(h)))
 }
 
-// rememberLocked restores a host from its row.
-func (s *shard) rememberLocked(id uint32, saved *row.Host) {
-	c := s.sched
-	h := c.hosts.At(id)
+// remember restores a host from its row. youngest is the token of the last lease.
+func (s *scheduler) remember(id uint32, saved *row.Host, youngest uint64, now int64) {
+	h := s.hosts.At(id)
 	h.crawlDelay = saved.CrawlDelay
 	h.set(stored)
-	if t := s.troubleOfRowLocked(saved); !t.Over() {
-		c.setTrouble(id, t)
-		c.outlived(id, s.last)
+	if t := s.troubleOfRow(saved, youngest, now); !t.Over() {
+		s.setTrouble(id, t)
+		s.outlived(id, now)
 	}
 	if saved.Used != (row.Usage{}) {
-		c.book(s.token).RestoreHost(id, saved.Used, c.date(s.last))
+		s.book(youngest).RestoreHost(id, saved.Used, s.date(now))
 		h.set(counted)
 	}
-	if due, why := s.dueOfRowLocked(saved); due >= h.due { // what the row says is more exact
+	if due, why := s.dueOfRow(saved, now); due >= h.due { // what the row says is more exact
 		h.due, h.why = due, why
 	}
 	if saved.Group != "" {
-		c.joinGroup(h, c.groupOf(saved.Group))
+		s.joinGroup(h, s.groupOf(saved.Group))
 		if saved.Assigned {
 			h.set(assigned)
 		}
 	}
 }
 
-// troubleOfRowLocked returns a host's failures from its row.
-func (s *shard) troubleOfRowLocked(saved *row.Host) trouble.State {
+// troubleOfRow returns a host's failures from its row.
+func (s *scheduler) troubleOfRow(saved *row.Host, youngest uint64, now int64) trouble.State {
 	x := &saved.Trouble
 	t := trouble.State{
 		Step: x.Step, From: x.From, Search: x.Search, Relapses: x.Relapses, Eased: x.Eased,
 		Fails: x.Fails, Probes: x.Probes, Lanes: x.Lanes, Kind: x.Failure, Usual: x.Usual,
 	}
-	if s.opts.Backoff.Disabled {
+	if s.cfg.backoff.Disabled {
 		t.Step, t.Lanes, t.Relapses, t.Eased, t.Usual = 0, 0, 0, false, 0
 	}
-	if s.opts.Quarantine.Disabled {
+	if s.cfg.quarantine.Disabled {
 		t.Probes = 0
 	}
-	t.Quiet = min(s.owed(instant.FromMillis(x.Quiet)), s.last)
-	t.Free = min(s.owed(instant.FromMillis(x.Free)), s.last+int64(maxDelay))
-	t.Raised, t.Counted = s.token, s.token // leases from before have ended
+	t.Quiet = min(s.clock.Moment(instant.FromMillis(x.Quiet)), now)
+	t.Free = min(s.clock.Moment(instant.FromMillis(x.Free)), now+int64(row.MaxDelay))
+	t.Raised, t.Counted = youngest, youngest // leases from before have ended
 	return t
 }
 
-// dueOfRowLocked returns when a host with this row may be contacted, and which clock
+// dueOfRow returns when a host with this row may be contacted, and which clock
 // determines that.
-func (s *shard) dueOfRowLocked(saved *row.Host) (int64, why) {
-	due := s.owed(instant.FromMillis(saved.Due))
+func (s *scheduler) dueOfRow(saved *row.Host, now int64) (int64, why) {
+	due := s.clock.Moment(instant.FromMillis(saved.Due))
 	if saved.Due != 0 { // the clock may have been set ahead since: in doubt it was before
 		due = min(due, instant.LastMoment) + s.clock.Gained()
 	}
-	due = min(due, s.last+int64(maxDelay))
-	if at := s.startOfRowLocked(saved); at > due {
+	due = min(due, now+int64(row.MaxDelay))
+	if at := s.startOfRow(saved, now); at > due {
 		return at, whyReopened
 	}
 	return due, why(saved.Why)
 }
 
-// startOfRowLocked is until when a host with this row is left alone because the store was opened
+// startOfRow is until when a host with this row is left alone because the store was opened
 // after a crash.
-func (s *shard) startOfRowLocked(saved *row.Host) int64 {
+func (s *scheduler) startOfRow(saved *row.Host, now int64) int64 {
 	gap := int64(saved.CrawlDelay) * int64(time.Millisecond)
-	t := s.troubleOfRowLocked(saved)
-	if g, why := s.sched.cfg.gapOf(&t); why != whyQuarantine || s.owed(instant.FromMillis(saved.Due)) <= s.reopenedAt { // else no probe was under way
-		gap = max(gap, int64(s.sched.cfg.backoff.Longest(g)))
+	t := s.troubleOfRow(saved, 0, now)
+	if g, why := s.cfg.gapOf(&t); why != whyQuarantine || s.clock.Moment(instant.FromMillis(saved.Due)) <= s.reopenedAt { // else no probe was under way
+		gap = max(gap, int64(s.cfg.backoff.Longest(g)))
 	}
 	return s.startAfter(gap)
 }
 
-// noteLocked adds the host's row to o if a crash would otherwise lose something: what was
+// note returns the host's row if a crash would otherwise lose something: what was
 // learned about it, its group, or a time beyond that for which every host is left alone
-// after a crash. The host is pinned until o is settled.
-func (s *shard) noteLocked(o *op, id uint32, due int64, why why, now int64) {
-	h := s.sched.hosts.At(id)
+// after a crash. The host may be contacted from due on, or later.
+func (s *scheduler) note(id uint32, due int64, why why, now int64) (storage.Row, bool) {
+	h := s.hosts.At(id)
 	if due <= h.due {
 		due, why = h.due, h.why
 	}
-	if h.has(unsaved) || due-now > s.maxDelay {
-		h.clear(unsaved | behind)
-		h.set(stored)
+	if !h.has(unsaved) && due-now <= s.cfg.maxDelay {
+		return storage.Row{}, false
+	}
+	h.clear(unsaved | behind)
+	h.set(stored)
+	s.dormant.HasRow(s.hash(s.name(h)))
+	return s.hostRow(id, due, why), true
+}
+
+// noteLocked adds the host's row to o if it is wanted: see note. Then the host is pinned until o is
+// settled.
+func (s *shard) noteLocked(o *op, id uint32, due int64, why why, now int64) {
+	if saved, ok := s.sched.note(id, due, why, now); ok {
 		s.pinLocked(o, id)
-		o.rows = append(o.rows, s.hostRowLocked(id, due, why))
-		s.sched.dormant.HasRow(s.sched.hash(s.sched.name(h)))
+		o.rows = append(o.rows, saved)
 	}
 }
 
@@ -295,29 +302,36 @@ func (x clocks) due() (int64, why) {
 	return x.all, x.why
 }
 
-// clocksLocked is when a host may be contacted again after a contact that ended as
+// contact is a contact that has ended.
+type contact struct {
+	end        int64         // a moment
+	gap        int64         // that the delay asks for; less than 0: there was no contact
+	retryAfter time.Duration // that the host asked for; 0: none
+}
+
+// clocksAfter is when a host may be contacted again after a contact that ended as
 // planned. Its Crawl-delay, its back-off and Retry-After apply to all lanes.
-func (s *shard) clocksLocked(id uint32, p *plan) clocks {
-	h := s.sched.hosts.At(id)
+func (s *scheduler) clocksAfter(id uint32, k contact) clocks {
+	h := s.hosts.At(id)
 	var x clocks
 	later := func(t int64, w why) {
 		if t > x.all {
 			x.all, x.why = t, w
 		}
 	}
-	if p.hostGap >= 0 {
-		x.lane = p.end + p.hostGap
+	if k.gap >= 0 {
+		x.lane = k.end + k.gap
 		if h.crawlDelay > 0 {
-			later(p.end+h.crawlDelayNs(), whyCrawlDelay)
+			later(k.end+h.crawlDelayNs(), whyCrawlDelay)
 		}
 	}
-	if ra := p.outcome.RetryAfter; ra > 0 {
-		later(p.end+int64(min(ra, maxDelay)), whyRetryAfter)
+	if k.retryAfter > 0 {
+		later(k.end+int64(min(k.retryAfter, row.MaxDelay)), whyRetryAfter)
 	}
 	if h.has(troubled) {
-		s.sched.freeFrom(id, max(x.lane, x.all))
-		if gap, w := s.sched.troubleGap(id); gap > 0 && p.hostGap >= 0 {
-			later(p.end+int64(gap+s.sched.cfg.backoff.AtRandom(gap, rand.Uint64())), w)
+		s.freeFrom(id, max(x.lane, x.all))
+		if gap, w := s.troubleGap(id); gap > 0 && k.gap >= 0 {
+			later(k.end+int64(gap+s.cfg.backoff.AtRandom(gap, rand.Uint64())), w)
 		}
 	}
 	return x

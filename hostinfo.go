@@ -126,7 +126,7 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 			f.mu.Unlock()
 			return x, nil
 		}
-		if f.absentLocked(&a) {
+		if f.sched.absent(&a) {
 			f.mu.Unlock()
 			if err := f.readRow(ctx, &a); err != nil {
 				return none, err
@@ -307,10 +307,10 @@ func (s *shard) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 		return x, false
 	}
 	x.CrawlDelay = time.Duration(a.state.CrawlDelay) * time.Millisecond
-	if due, _ := s.dueOfRowLocked(&a.state); due > 0 {
+	if due, _ := s.sched.dueOfRow(&a.state, s.last); due > 0 {
 		x.Due = s.wall(due)
 	}
-	t := s.troubleOfRowLocked(&a.state)
+	t := s.sched.troubleOfRow(&a.state, s.token, s.last)
 	x.Backoff = stateOf(&s.sched.cfg, &t)
 	x.Used = s.usedLocked(s.sched.limits.StoredUsed(a.host, a.state.Used, s.sched.date(s.last)))
 	x.Group = a.state.Group

@@ -448,7 +448,7 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *row.Host) error {
 		h.crawlDelay = s.CrawlDelay
 		h.set(unsaved)
 	}
-	if t := f.troubleOfRowLocked(s); !h.has(troubled) && !t.Over() {
+	if t := f.sched.troubleOfRow(s, f.token, f.last); !h.has(troubled) && !t.Over() {
 		c.setTrouble(id, t)
 		h.set(unsaved)
 	}

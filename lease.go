@@ -169,7 +169,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	}
 	switch {
 	case r.record == 0:
-	case f.markDeadLocked(r) != 0:
+	case f.sched.markDead(r) != 0:
 		o := newOp()
 		f.endDeadLocked(o, r, plan{outcome: Outcome{Result: Requeue}})
 		o.after = func(error) {} // nobody waits
@@ -569,7 +569,7 @@ func (f *Frontier) sweepLeases(d *deletion) bool {
 		return f.sweepInSteps(func(int) (done, wait bool) {
 			if id := c.lookup(f.hostHash(d.Scope.Name), d.Scope.Name); id != 0 {
 				for lease := range c.leasesOf(id) {
-					f.markDeadLocked(c.leases.At(lease))
+					f.sched.markDead(c.leases.At(lease))
 				}
 			}
 			return true, false
@@ -580,7 +580,7 @@ func (f *Frontier) sweepLeases(d *deletion) bool {
 		for ; id <= c.leases.Top && steps > 0; id++ {
 			steps -= fifo.PurgedRecord
 			if l := c.leases.At(id); l.token != 0 {
-				f.markDeadLocked(l)
+				f.sched.markDead(l)
 			}
 		}
 		return id > c.leases.Top, false

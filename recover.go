@@ -110,8 +110,8 @@ func (s *shard) begin(r *recovery) error {
 // last opened after a crash, and how hosts are named.
 func (s *shard) metaRowLocked(gen uint32, clean bool) storage.Row {
 	m := row.Meta{Key: s.sched.key, Epoch: s.epoch, Clean: clean, Seq: s.seq, Gen: gen, Hosts: s.hostNames}
-	if s.reopenedAt != notReopened {
-		m.Held = uint64(instant.Millis(s.wall(s.reopenedAt)))
+	if s.sched.reopenedAt != notReopened {
+		m.Held = uint64(instant.Millis(s.wall(s.sched.reopenedAt)))
 	}
 	return m.Row()
 }
@@ -129,20 +129,20 @@ func (r *recovery) meta(v []byte) error {
 	r.clean = m.Clean
 	switch {
 	case !r.clean:
-		f.reopenedAt = 0
+		f.sched.reopenedAt = 0
 	case m.Held != 0:
-		f.reopenedAt = min(0, f.owed(instant.FromMillis(int64(m.Held))))
+		f.sched.reopenedAt = min(0, f.owed(instant.FromMillis(int64(m.Held))))
 	default:
 		return nil
 	}
-	f.sched.startsAt = max(0, f.reopenedAt+f.maxDelay)
+	f.sched.startsAt = max(0, f.sched.reopenedAt+f.maxDelay)
 	f.sched.hostStartsAt = f.startOfHost
 	f.sched.groupStartsAt = func(d ownPolicy) int64 {
 		longest := f.sched.cfg.groupMax // a policy of the user's is not asked with the lock held
 		if d != nil {
 			longest = int64(d.Max())
 		}
-		return max(0, f.reopenedAt+longest)
+		return max(0, f.sched.reopenedAt+longest)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (r *recovery) meta(v []byte) error {
 // crash, as far as a rule of its own says.
 func (s *shard) startOfHost(host string) int64 {
 	if d := s.controls.delay(host); d != nil {
-		return s.reopenedAt + int64(d.Max())
+		return s.sched.reopenedAt + int64(d.Max())
 	}
 	return 0
 }
@@ -462,7 +462,7 @@ func (r *recovery) host(name string, s row.Host) {
 	f := r.f
 	hash := f.hostHash(name)
 	id := f.sched.lookup(hash, name)
-	if id == 0 && s.CrawlDelay == 0 && !s.Assigned && f.owed(instant.FromMillis(s.Due)) <= 0 && !f.troubleKept(&s) {
+	if id == 0 && s.CrawlDelay == 0 && !s.Assigned && f.owed(instant.FromMillis(s.Due)) <= 0 && !f.sched.troubleKept(&s, f.token, f.last) {
 		if s.Used == (row.Usage{}) {
 			r.obsolete(row.HostKey + name)
 			return
@@ -473,7 +473,7 @@ func (r *recovery) host(name string, s row.Host) {
 	}
 	f.sched.dormant.HasRow(hash)
 	if id != 0 {
-		f.rememberLocked(id, &s)
+		f.sched.remember(id, &s, f.token, f.last)
 	}
 }
 
@@ -538,7 +538,7 @@ func (f *Frontier) importStart(until int64) error {
 		f.mu.Unlock()
 		return nil
 	}
-	f.reopenedAt = max(f.reopenedAt, at-f.maxDelay)
+	f.sched.reopenedAt = max(f.sched.reopenedAt, at-f.maxDelay)
 	f.sched.startsAt = at
 	f.sched.startGroupsAt(at)
 	f.sched.hostStartsAt = f.startOfHost

@@ -241,9 +241,9 @@ func goldenHosts(t *testing.T, put func(string, storage.Row)) {
 	id := c.lookup(f.hostHash("www.example.org"), "www.example.org")
 	host := c.hosts.At(id)
 	due := int64(time.Hour)
-	put("host", f.hostRowLocked(id, due, whyRetryAfter))
+	put("host", f.sched.hostRow(id, due, whyRetryAfter))
 	host.crawlDelay = 1500
-	put("host", f.hostRowLocked(id, due, whyCrawlDelay))
+	put("host", f.sched.hostRow(id, due, whyCrawlDelay))
 	c.detach(id)
 	c.joinGroup(host, c.groupOf("group \xff"))
 	host.set(assigned)
@@ -251,10 +251,10 @@ func goldenHosts(t *testing.T, put func(string, storage.Row)) {
 		Quiet: int64(time.Second), Free: int64(time.Minute), Fails: 300, Lanes: 700, Step: 1, From: 2, Search: 3, Relapses: 4, Eased: true,
 		Probes: 5, Usual: 6, Kind: uint8(FailureTooMany),
 	})
-	put("host", f.hostRowLocked(id, due, whyQuarantine))
+	put("host", f.sched.hostRow(id, due, whyQuarantine))
 	c.book(f.token).RestoreHost(id, row.Usage{Since: instant.Millis(f.day(c.date(0))), Served: 200, Bytes: 1 << 40, Errors: 3}, c.date(0))
 	host.set(counted)
-	put("host", f.hostRowLocked(id, due, whyQuarantine))
+	put("host", f.sched.hostRow(id, due, whyQuarantine))
 	c.limits.Forget(id)
 	host.clear(counted)
 	c.setTrouble(id, trouble.State{})

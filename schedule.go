@@ -11,6 +11,7 @@ package frontier
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/dchest/siphash"
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -171,10 +172,14 @@ type troubleTable struct {
 
 // reopened is until when a store that was not closed is left alone after Open.
 type reopened struct {
+	reopenedAt    int64                   // when the store was opened after a crash, ns since Open; notReopened if never
 	startsAt      int64                   // nothing is handed out before; set after a crash
 	hostStartsAt  func(host string) int64 // the same for a host with a longer delay; nil: no crash
 	groupStartsAt func(ownPolicy) int64   // the same for groups with this delay; nil: no crash
 }
+
+// notReopened says that no host counts as contacted when the store was opened.
+const notReopened int64 = math.MinInt64
 
 // schedulerConfig is the part of Options that the scheduler needs.
 type schedulerConfig struct {
@@ -186,6 +191,7 @@ type schedulerConfig struct {
 	groupMax   int64                                              // how long a group may be left alone after a contact unless it has a delay of its own
 	spill      bool
 	evictOver  int64 // bytes of resident records above which unbound hosts keep none
+	maxDelay   int64 // the most that the delay of all hosts may be
 	ahead      int64 // how long before its time a record on disk may be in memory, too
 	backoff    trouble.Backoff
 	quarantine trouble.Quarantine
@@ -196,6 +202,7 @@ type schedulerConfig struct {
 
 func newScheduler(cfg schedulerConfig) *scheduler {
 	c := &scheduler{clock: clock.New(nil)}
+	c.reopenedAt = notReopened
 	c.cfg, c.distances, c.crowds, c.laned, c.troubles = cfg, map[uint32][]int64{}, map[crowd]int32{}, map[uint32]uint32{}, map[uint32]trouble.State{}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.fifo = fifo.New(&c.records, &c.blocks)

@@ -68,42 +68,65 @@ func (s *scheduler) idlesUntil(id uint32) int64 {
 
 // contactLocked counts the end of a contact under the lease with this token.
 func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
-	c := s.sched
-	h := c.hosts.At(id)
+	h := s.sched.hosts.At(id)
 	failed := p.outcome.Result == Failed
 	if p.hostGap < 0 || p.expired || p.outcome.Result == Requeue || !failed && !h.has(troubled) {
 		return
 	}
-	b, q := &c.cfg.backoff, &c.cfg.quarantine
-	old := c.troubles[id]
-	t, lease := old, s.sched.leaseNumber(token)
-	if !h.has(troubled) {
+	k := p.contact()
+	var old, now trouble.State
+	if lease := s.sched.leaseNumber(token); failed {
+		kind := p.outcome.Failure
+		old, now = s.sched.failed(id, k, trouble.Failure{
+			Kind: uint8(kind), Slows: slowing(kind), Paced: kind == FailureTooMany || k.retryAfter > 0, Lease: lease, Last: s.token,
+		})
+	} else {
+		old, now = s.sched.succeeded(id, k, lease, p.outcome.Duration)
+	}
+	s.tellTroubleLocked(h, &old, &now, p.spared || p.retry && p.due == 0)
+}
+
+// failed counts a contact that failed, and returns what is known of the host's failures before and
+// after.
+func (s *scheduler) failed(id uint32, k contact, x trouble.Failure) (old, t trouble.State) {
+	h := s.hosts.At(id)
+	old = s.troubles[id]
+	if t = old; !h.has(troubled) {
 		t.Free = h.due
 	}
-	if failed {
-		slowed := t.Step > 0 && int64(b.Gap(t.Step)) > max(p.hostGap, h.crawlDelayNs())
-		kind := p.outcome.Failure
-		t.Failed(trouble.Failure{
-			Kind: uint8(kind), Slows: slowing(kind), Paced: kind == FailureTooMany || p.outcome.RetryAfter > 0,
-			Lease: lease, Last: s.token, End: p.end, Lanes: c.allowed(id), Slowed: slowed,
-		}, b, q)
-		if int32(t.Lanes) >= c.concurrencyOf(id) {
-			t.Lanes = 0
-		}
-	} else {
-		gap := int64(0)
-		if t.Step > 0 {
-			gap = int64(b.Gap(t.Step))
-		}
-		t.Succeeded(lease, p.end, int64(p.outcome.Duration)+max(p.hostGap, h.crawlDelayNs(), gap), c.concurrencyOf(id), b)
+	x.End, x.Lanes = k.end, s.allowed(id)
+	x.Slowed = t.Step > 0 && int64(s.cfg.backoff.Gap(t.Step)) > max(k.gap, h.crawlDelayNs())
+	t.Failed(x, &s.cfg.backoff, &s.cfg.quarantine)
+	if int32(t.Lanes) >= s.concurrencyOf(id) {
+		t.Lanes = 0
 	}
-	c.setTrouble(id, t)
+	s.changeTrouble(id, &old, &t)
+	return old, t
+}
+
+// succeeded is failed for a contact that succeeded, of a host in trouble.
+func (s *scheduler) succeeded(id uint32, k contact, lease uint64, took time.Duration) (old, t trouble.State) {
+	h := s.hosts.At(id)
+	old = s.troubles[id]
+	t = old
+	gap := int64(0)
+	if t.Step > 0 {
+		gap = int64(s.cfg.backoff.Gap(t.Step))
+	}
+	t.Succeeded(lease, k.end, int64(took)+max(k.gap, h.crawlDelayNs(), gap), s.concurrencyOf(id), &s.cfg.backoff)
+	s.changeTrouble(id, &old, &t)
+	return old, t
+}
+
+// changeTrouble notes what is known of a host's failures, and whether its row says so.
+func (s *scheduler) changeTrouble(id uint32, old, t *trouble.State) {
+	s.setTrouble(id, *t)
+	h := s.hosts.At(id)
 	if t.Step != old.Step || t.Probes != old.Probes || t.Lanes != old.Lanes {
 		h.set(unsaved)
 	} else if t.Over() != old.Over() || t.Fails != old.Fails || t.Quiet != old.Quiet || t.Usual != old.Usual {
 		h.set(behind)
 	}
-	s.tellTroubleLocked(h, &old, &t, p.spared || p.retry && p.due == 0)
 }
 
 // tellTroubleLocked reports a change for the worse, or its end. own says that a URL
@@ -197,8 +220,8 @@ func (s *shard) spareLocked(lease uint32, p *plan) {
 }
 
 // troubleKept reports whether a row has what must be known about a host's failures.
-func (s *shard) troubleKept(saved *row.Host) bool {
-	t := s.troubleOfRowLocked(saved)
+func (s *scheduler) troubleKept(saved *row.Host, youngest uint64, now int64) bool {
+	t := s.troubleOfRow(saved, youngest, now)
 	return !t.Over() && t.Until() > 0
 }
 
@@ -234,7 +257,7 @@ func (f *Frontier) Forget(host string) error {
 	o := newOp()
 	defer o.free()
 	f.pinLocked(o, id)
-	f.sched.unlearn(id, f.last, max(c.startsAt, f.startOfHost(host), f.startAfter(h.crawlDelayNs())))
+	f.sched.unlearn(id, f.last, max(c.startsAt, f.startOfHost(host), f.sched.startAfter(h.crawlDelayNs())))
 	if f.opts.Spill != nil {
 		h.set(unsaved)
 		f.noteLocked(o, id, h.due, h.why, f.last)
@@ -310,11 +333,11 @@ type learnt struct {
 	trouble    trouble.State // the zero value if it is not troubled
 }
 
-func (s *shard) learntLocked(id uint32) learnt {
-	h := s.sched.hosts.At(id)
+func (s *scheduler) learnt(id uint32) learnt {
+	h := s.hosts.At(id)
 	x := learnt{crawlDelay: h.crawlDelay, troubled: h.has(troubled)}
 	if x.troubled {
-		x.trouble = s.sched.troubles[id]
+		x.trouble = s.troubles[id]
 	}
 	return x
 }
@@ -325,7 +348,7 @@ func (f *Frontier) mayUnlearnLocked(o *op, id uint32, was learnt, p *plan) {
 	if f.opts.Spill == nil || !was.troubled && f.sched.hosts.At(id).crawlDelay >= was.crawlDelay {
 		return
 	}
-	now := f.learntLocked(id)
+	now := f.sched.learnt(id)
 	shorter := now.crawlDelay < was.crawlDelay
 	better := was.troubled && p.outcome.Result != Failed && now.trouble != was.trouble
 	if !shorter && !better {
@@ -339,29 +362,28 @@ func (f *Frontier) mayUnlearnLocked(o *op, id uint32, was learnt, p *plan) {
 			h.crawlDelay = was.crawlDelay
 			h.set(unsaved)
 		}
-		if better && f.learntLocked(id).trouble == now.trouble {
+		if better && f.sched.learnt(id).trouble == now.trouble {
 			f.sched.setTrouble(id, was.trouble)
 			h.set(unsaved)
 		}
-		x := f.clocksLocked(id, &outcome)
+		x := f.sched.clocksAfter(id, outcome.contact())
 		if due, why := x.due(); due > h.due {
-			f.laterLocked(id, due, why)
+			f.sched.later(id, due, why, f.nowLocked())
 		}
 	}
 }
 
-// laterLocked leaves a host alone until due, wherever it is.
-func (f *Frontier) laterLocked(id uint32, due int64, why why) {
-	c := f.sched
-	switch c.hosts.At(id).place {
+// later leaves a host alone until due, wherever it is.
+func (s *scheduler) later(id uint32, due int64, why why, now int64) {
+	switch s.hosts.At(id).place {
 	case leased, loading:
-		c.postpone(id, due, why)
+		s.postpone(id, due, why)
 	case unbound, withheld, unpurged:
-		c.postpone(id, due, why) // found out when a token of it is taken
+		s.postpone(id, due, why) // found out when a token of it is taken
 	default:
-		c.detach(id)
-		c.postpone(id, due, why)
-		c.settle(id, f.nowLocked())
+		s.detach(id)
+		s.postpone(id, due, why)
+		s.settle(id, now)
 	}
 }
 
