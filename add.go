@@ -214,7 +214,7 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 			forced = append(forced, *e)
 			continue
 		}
-		f.sched.stats.Duplicates++
+		f.core.Stats.Duplicates++
 		o.verdict(e.index, EntryKnown)
 		if e.hint {
 			f.hintLocked(o, e)
@@ -388,7 +388,7 @@ func (s *shared) priority(e Entry, h History) (uint8, error) {
 }
 
 func (s *shard) hostHash(host string) uint64 {
-	return s.sched.hash(hostkey.Bytes(host))
+	return s.core.Hash(hostkey.Bytes(host))
 }
 
 func randomKey() (k [2]uint64) {
@@ -415,7 +415,7 @@ func (s *shard) roomLocked(o *op) (<-chan struct{}, error) {
 		s.wakeMoverLocked() // hosts of finished URLs leave with these
 		return nil, ErrFull // hosts and marks alone use the budget up
 	}
-	wait, refused := s.committer.room.Ask(s.sched.records.Used()+s.committer.log.Bytes(), need, limit, o.space)
+	wait, refused := s.committer.room.Ask(s.core.Records.Used()+s.committer.log.Bytes(), need, limit, o.space)
 	switch {
 	case refused && need > limit/2:
 		return nil, fmt.Errorf("%w: the %d entries of the call take %d bytes of the %d that URLs may have in memory now; fewer at once may be admitted", ErrFull, len(o.entries), need, limit)
@@ -432,7 +432,7 @@ func (s *shard) roomLocked(o *op) (<-chan struct{}, error) {
 // freeLocked is the room for URLs without a Spill, in bytes. Freed records in the arena
 // count as room; a 64th of the budget is kept for tables, which grow in steps.
 func (s *shard) freeLocked() int64 {
-	return s.opts.MemoryBudget*63/64 - s.memoryLocked() + s.sched.records.Size() - s.sched.records.Used()
+	return s.opts.MemoryBudget*63/64 - s.memoryLocked() + s.core.Records.Size() - s.core.Records.Used()
 }
 
 // reallyFullLocked looks closer when the budget seems to be used up: known URLs
@@ -445,7 +445,7 @@ func (s *shard) reallyFullLocked(o *op) error {
 			continue
 		}
 		room -= record.Cost(len(e.body)) + 16
-		if s.sched.lookup(e.hash, e.host) == 0 {
+		if s.core.Lookup(e.hash, e.host) == 0 {
 			room -= hostBytes
 		}
 		if room < 0 {
@@ -458,20 +458,20 @@ func (s *shard) reallyFullLocked(o *op) error {
 // admitLocked puts an entry into its queue, or under its time. The sequence
 // number was given to it at commit.
 func (s *shard) admitLocked(e *newEntry, seq uint64, now int64) {
-	c := s.sched
-	hid := c.ensure(e.hash, e.host)
-	qid := c.queueOf(hid, e.crawl, e.priority)
+	c := s.core
+	hid := c.Ensure(e.hash, e.host)
+	qid := c.QueueOf(hid, e.crawl, e.priority)
 	if e.index >= 0 {
-		c.stats.Added++
-		c.crawlOf(c.queues.At(qid)).stats.Added++
+		c.Stats.Added++
+		c.CrawlOf(c.Queues.At(qid)).Stats.Added++
 	}
-	if e.due != 0 && e.due > c.date(now) {
-		c.schedule(qid, c.records.StoreForRing(seq, e.body), e.due)
+	if e.due != 0 && e.due > c.Date(now) {
+		c.Schedule(qid, c.Records.StoreForRing(seq, e.body), e.due)
 		return
 	}
-	ref := c.records.Store(seq, e.body)
-	c.waits.Began(seq, now)
-	c.pushTail(qid, ref, now)
+	ref := c.Records.Store(seq, e.body)
+	c.Waits.Began(seq, now)
+	c.PushTail(qid, ref, now)
 }
 
 // awaitRoom waits while the disk is behind and outlinks would fill the memory, but

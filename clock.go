@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 )
 
 // Clock returns the time and wakes the frontier. The default is the system's. With that of
@@ -105,7 +106,7 @@ func (f *Frontier) nowLocked() int64 {
 		f.lookAtClockLocked()
 	}
 	if f.last >= f.rates.Next {
-		f.rates.Sample(f.sched.stats.totals(f.last))
+		f.rates.Sample(f.core.Stats.Totals(f.last))
 	}
 	return f.last
 }
@@ -127,8 +128,6 @@ func (s *shared) owed(t time.Time) int64      { return s.clock.Moment(t) }
 func (s *shared) date(t time.Time) int64      { return s.clock.Date(t) }
 func (s *shared) dueDate(t time.Time) int64   { return s.clock.Due(t) }
 func (s *shared) day(date int64) time.Time    { return s.clock.Day(date) }
-func (s *scheduler) date(moment int64) int64  { return s.clock.DateAt(moment) }
-func (s *scheduler) moment(date int64) int64  { return s.clock.MomentOf(date) }
 
 // A finished URL that is kept is one scheduled for a date that never comes, instant.Never.
 // All other due dates are before.
@@ -160,7 +159,7 @@ func (f *Frontier) clockSteppedLocked(step int64) {
 		f.emitLocked(Event{Kind: EventClockStepped, Reason: fmt.Sprintf("by %v %s", d.Abs().Round(time.Millisecond), way)})
 	}
 	if step < 0 {
-		f.sched.shiftPeriods(step)
+		f.core.ShiftPeriods(step)
 	}
 	if f.opts.Spill == nil || f.committer.stop == nil || f.closed {
 		return
@@ -174,13 +173,6 @@ func (f *Frontier) clockSteppedLocked(step int64) {
 	go f.restateClocks()
 }
 
-// shiftPeriods moves the beginnings of periods by step, which is negative.
-func (s *scheduler) shiftPeriods(step int64) {
-	if s.limits != nil {
-		s.limits.Shift(step, func(id uint32) { s.hosts.At(id).set(behind) })
-	}
-}
-
 // restateClocks rewrites the rows of hosts whose times in the store would be wrong after
 // a crash, until the clock was not set meanwhile.
 func (f *Frontier) restateClocks() {
@@ -189,7 +181,7 @@ func (f *Frontier) restateClocks() {
 	defer f.mu.Unlock()
 	for seen := 0; f.steps.pending > seen; {
 		seen = f.steps.pending
-		for id := uint32(1); id <= f.sched.hosts.Top && !f.closed; {
+		for id := uint32(1); id <= f.core.Hosts.Top && !f.closed; {
 			id = f.restateSomeYieldingLocked(id)
 		}
 		if f.closed {
@@ -202,27 +194,27 @@ func (f *Frontier) restateClocks() {
 // restateSomeYieldingLocked writes the rows of some hosts from number id on, and returns the
 // number to go on with. It releases the lock while they are written.
 func (f *Frontier) restateSomeYieldingLocked(id uint32) uint32 {
-	c := f.sched
+	c := f.core
 	now := f.nowLocked()
 	o := newOp()
 	var pinned []uint32
-	for n := 0; n < restateHosts && id <= c.hosts.Top; n, id = n+1, id+1 {
-		h := c.hosts.At(id)
-		due, why := h.due, h.why
-		if at := c.restsUntil(id); at > due {
-			due, why = at, whyDelay
+	for n := 0; n < restateHosts && id <= c.Hosts.Top; n, id = n+1, id+1 {
+		h := c.Hosts.At(id)
+		due, why := h.Due, h.Why
+		if at := c.RestsUntil(id); at > due {
+			due, why = at, mercator.WhyDelay
 		}
-		early := due-now > f.maxDelay                    // else every host is left alone for as long after a crash
-		late := h.has(stored) && due-now > -f.steps.back // its row may have a time from before the clock was set back
-		if h.nameLen == 0 || h.place == departing || !early && !late {
+		early := due-now > f.maxDelay                             // else every host is left alone for as long after a crash
+		late := h.Has(mercator.Stored) && due-now > -f.steps.back // its row may have a time from before the clock was set back
+		if h.NameLen == 0 || h.Place == mercator.Departing || !early && !late {
 			continue
 		}
-		h.clear(unsaved | behind)
-		h.set(stored)
-		c.dormant.HasRow(c.hash(c.name(h)))
-		h.pins++
+		h.Clear(mercator.Unsaved | mercator.Behind)
+		h.Set(mercator.Stored)
+		c.Dormant.HasRow(c.Hash(c.Name(h)))
+		h.Pins++
 		pinned = append(pinned, id)
-		o.rows = append(o.rows, f.sched.hostRow(id, due, why))
+		o.rows = append(o.rows, f.core.HostRow(id, due, why))
 	}
 	if len(pinned) == 0 {
 		o.free()
@@ -234,7 +226,7 @@ func (f *Frontier) restateSomeYieldingLocked(id uint32) uint32 {
 	f.mu.Lock()
 	for _, host := range pinned {
 		if err != nil {
-			c.hosts.At(host).set(unsaved)
+			c.Hosts.At(host).Set(mercator.Unsaved)
 		}
 		f.unpinLocked(host, f.last)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/commit"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/room"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -49,8 +50,8 @@ type op struct {
 	refused  []*EntryError
 	verdicts []Verdict // by index of the entries of the call; nil: nobody wants them
 	lookup   lookup
-	forgets  uint64     // version of the numbers with which entries are marked
-	absent   []absentee // hosts of entries that were not in memory
+	forgets  uint64              // version of the numbers with which entries are marked
+	absent   []mercator.Absentee // hosts of entries that were not in memory
 
 	space     *room.Space         // that it waited for
 	links     bool                // it admits, or finds that others did: see commitAlone
@@ -61,7 +62,7 @@ type op struct {
 	marks []storage.Mark // of URLs that become known, and were inserted for it
 
 	ends bool // record, of queue and host, is finished
-	outgoing
+	mercator.Outgoing
 	pinned uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
 
 	replaced   []storage.Completion // records of the timed block being read that entries replace
@@ -239,7 +240,7 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 		f.unreserveLocked(o, i)
 		f.admitLocked(&o.entries[i], seq+uint64(i), now)
 		e := &o.entries[i]
-		f.sched.countAdmitted(e.host, e.crawl, e.due, seq+uint64(i))
+		f.core.CountAdmitted(e.host, e.crawl, e.due, seq+uint64(i))
 		if o.entries[i].marked && f.opts.Spill != nil {
 			f.known.Log(o.entries[i].mark)
 		}
@@ -259,14 +260,14 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 		*o.tally++
 	}
 	if o.ends {
-		f.sched.countEnded(&o.outgoing, f.seq)
+		f.core.CountEnded(&o.Outgoing, f.seq)
 		if len(f.again) > 0 { // else its record need not be looked at
-			delete(f.again, f.sched.records.At(o.record).Seq())
+			delete(f.again, f.core.Records.At(o.Record).Seq())
 		}
-		f.sched.fifo.Finish(o.record)
+		f.core.Fifo.Finish(o.Record)
 		f.settledLocked(o)
-		f.sched.uncount(&o.outgoing)
-		f.unpinLocked(o.host, now)
+		f.core.Uncount(&o.Outgoing)
+		f.unpinLocked(o.Host, now)
 	}
 	if len(o.replaced) > 0 {
 		f.replacedLocked(o)
@@ -322,9 +323,9 @@ func (f *Frontier) undoLocked(o *op) {
 		o.unlearn()
 	}
 	if o.pinned != 0 {
-		h := f.sched.hosts.At(o.pinned)
+		h := f.core.Hosts.At(o.pinned)
 		if len(o.rows) > 0 {
-			h.set(unsaved) // the next commit of it tries again
+			h.Set(mercator.Unsaved) // the next commit of it tries again
 		}
 		f.unpinLocked(o.pinned, now)
 	}
@@ -332,29 +333,29 @@ func (f *Frontier) undoLocked(o *op) {
 		return
 	}
 	defer f.returnedLocked(o)
-	f.sched.uncount(&o.outgoing)
-	h := f.sched.hosts.At(o.host)
-	if o.due != 0 {
-		f.sched.schedule(o.queue, o.record, o.due)
-		f.unpinLocked(o.host, now)
+	f.core.Uncount(&o.Outgoing)
+	h := f.core.Hosts.At(o.Host)
+	if o.Due != 0 {
+		f.core.Schedule(o.Queue, o.Record, o.Due)
+		f.unpinLocked(o.Host, now)
 		return
 	}
-	h.pins--
-	switch h.place {
-	case leased, loading:
-		f.sched.returnHead(o.queue, o.record)
+	h.Pins--
+	switch h.Place {
+	case mercator.Leased, mercator.Loading:
+		f.core.ReturnHead(o.Queue, o.Record)
 	default: // its place depends on which of its queues have URLs
-		f.sched.detach(o.host)
-		f.sched.returnHead(o.queue, o.record)
-		f.sched.settle(o.host, now)
+		f.core.Detach(o.Host)
+		f.core.ReturnHead(o.Queue, o.Record)
+		f.core.Settle(o.Host, now)
 	}
 }
 
 // unpinLocked ends the wait of a host for a completion.
 func (s *shard) unpinLocked(id uint32, now int64) {
-	h := s.sched.hosts.At(id)
-	if h.pins--; h.pins == 0 && h.place == nowhere {
-		s.sched.settle(id, now)
+	h := s.core.Hosts.At(id)
+	if h.Pins--; h.Pins == 0 && h.Place == mercator.Nowhere {
+		s.core.Settle(id, now)
 	}
 }
 
@@ -400,7 +401,7 @@ func (f *Frontier) commitGroup() bool {
 	f.mu.Lock()
 	if err != nil {
 		// The Spill did not get the drops: they go with the next batch.
-		f.sched.blocks.PutDrops(b.Drop)
+		f.core.Blocks.PutDrops(b.Drop)
 		f.commitFailedLocked(err)
 		group = append(group, c.log.TakeWith(func(*op) bool { return true })...)
 	} else {
@@ -426,8 +427,8 @@ func (f *Frontier) commitGroup() bool {
 	}
 	f.countedLocked(err)
 	f.settleSavesLocked(err)
-	if f.sched.limits != nil {
-		f.sched.limits.Saved(err)
+	if f.core.Limits != nil {
+		f.core.Limits.Saved(err)
 	}
 	f.departLocked()
 	c.log.End()
@@ -474,8 +475,8 @@ func (f *Frontier) takeGroupLocked() ([]*op, *storage.Batch) {
 	if group[0].run != nil {
 		return group, nil
 	}
-	b := &storage.Batch{ID: c.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked())), Drop: f.sched.blocks.TakeDrops(), Rows: f.savesLocked()}
-	b.Rows = append(b.Rows, f.sched.limits.Rows()...)
+	b := &storage.Batch{ID: c.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked())), Drop: f.core.Blocks.TakeDrops(), Rows: f.savesLocked()}
+	b.Rows = append(b.Rows, f.core.Limits.Rows()...)
 	for i, o := range group {
 		seq := f.numberLocked(o)
 		if o.deletion != nil {
@@ -491,7 +492,7 @@ func (f *Frontier) takeGroupLocked() ([]*op, *storage.Batch) {
 			b.Rows = append(b.Rows, note.Row())
 		}
 		if o.ends {
-			b.Finish = append(b.Finish, f.completionLocked(o.record))
+			b.Finish = append(b.Finish, f.completionLocked(o.Record))
 		}
 		b.Finish = append(b.Finish, o.replaced...)
 	}
@@ -590,7 +591,7 @@ func (f *Frontier) commitAlone(group []*op, refused *storage.Batch, err error) (
 		}
 		b.Rows = append(b.Rows, o.rows...)
 		if o.ends {
-			b.Finish = append(b.Finish, f.completionLocked(o.record))
+			b.Finish = append(b.Finish, f.completionLocked(o.Record))
 		}
 	}
 	c.log.Keep(kept)

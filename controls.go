@@ -78,8 +78,8 @@ func (f *Frontier) Rule(s Scope) (Rule, bool) {
 	if s.ofCrawl {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if x := f.sched.findCrawl(s.crawl); x != nil {
-			r := ruleOfCrawl(&x.settings)
+		if x := f.core.FindCrawl(s.crawl); x != nil {
+			r := ruleOfCrawl(&x.Settings)
 			return r, r != Rule{}
 		}
 		return Rule{}, false
@@ -256,7 +256,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 	r := &scopeRule{key: s.ruleKey(), scope: s, until: instant.None}
 	was := f.latestLocked(r.key)
 	if was != nil {
-		r.Rule = was.at(f.sched.date(f.last))
+		r.Rule = was.at(f.core.Date(f.last))
 	}
 	old := r.Rule
 	if err := change(&r.Rule); err != nil {
@@ -277,8 +277,8 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 	if r.Limits == (Limits{}) && old.Limits != (Limits{}) {
 		o.rows = append(o.rows, storage.Row{Key: s.subject().RowKey()})
 	}
-	if b := f.sched.limits; b != nil {
-		b.EndPeriod(s.subject(), f.token, f.sched.date(f.last)) // with the rule that may change it
+	if b := f.core.Limits; b != nil {
+		b.EndPeriod(s.subject(), f.token, f.core.Date(f.last)) // with the rule that may change it
 	}
 	f.ruleChanges.begin(r.key, r)
 	o.rule = func() {
@@ -292,7 +292,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 	}
 	if err == nil && (r.Priority != old.Priority || r.Priorities != old.Priorities) {
 		err = f.sweepHosts(s, func(id uint32, now int64) bool {
-			f.sched.relevel(id, now)
+			f.core.Relevel(id, now)
 			return true
 		})
 	}
@@ -320,12 +320,12 @@ func ruleOf(s *row.Rule) Rule {
 
 // enforceLocked puts a durable rule in force, and returns what it replaces.
 func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
-	if r.Rule = r.at(s.sched.date(s.last)); r.BlockedUntil.IsZero() {
+	if r.Rule = r.at(s.core.Date(s.last)); r.BlockedUntil.IsZero() {
 		r.until = instant.None // it passed on the way
 	}
-	s.sched.setLimits(r.scope.stored(), r.Limits.quota(), r.HostLimits.quota(), s.token, s.last)
+	s.core.SetLimits(r.scope.stored(), r.Limits.quota(), r.HostLimits.quota(), s.token, s.last)
 	old = s.controls.put(r)
-	s.sched.ruled(r.scope.stored(), old.block(), r.until, r.stops(), s.last)
+	s.core.Ruled(r.scope.stored(), old.block(), r.until, r.stops(), s.last)
 	return old
 }
 
@@ -357,7 +357,7 @@ func (s *shard) announceLocked(old, r *scopeRule) {
 // submitted: the next one starts from there.
 func (s *shard) latestRuleLocked(key string) Rule {
 	if r := s.latestLocked(key); r != nil {
-		return r.at(s.sched.date(s.last))
+		return r.at(s.core.Date(s.last))
 	}
 	return Rule{}
 }
@@ -447,4 +447,40 @@ func (s *shared) hostSeen(name string) string {
 		return key
 	}
 	return name
+}
+
+// concurrency is how many leases of a host may be out at once.
+func (s *shared) concurrency(host []byte) int {
+	if n := s.controls.concurrency(host); n != 0 {
+		return n
+	}
+	return s.opts.HostConcurrency
+}
+
+// reviseAtOnce is how many leases or hosts are looked at under one lock.
+const reviseAtOnce = 128
+
+// reviseLanes applies a changed rule about concurrency to the hosts that have a lease, or
+// lanes that keep their distance. Others see it when they get a lease.
+func (f *Frontier) reviseLanes() {
+	c := f.core
+	for _, step := range []struct {
+		top  func() uint32
+		host func(id uint32) uint32
+	}{
+		{func() uint32 { return c.Leases.Top }, func(id uint32) uint32 { return c.Leases.At(id).Host }},
+		{func() uint32 { return c.HostLanes.Top }, func(id uint32) uint32 { return c.HostLanes.At(id).Host }},
+	} {
+		for id, more := uint32(1), true; more; {
+			f.lock()
+			for n := 0; n < reviseAtOnce && id <= step.top(); n, id = n+1, id+1 {
+				if host := step.host(id); host != 0 {
+					c.Revise(host, f.last)
+				}
+			}
+			more = id <= step.top()
+			f.dispatchLocked()
+			f.mu.Unlock()
+		}
+	}
 }

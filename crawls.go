@@ -17,35 +17,26 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// crawlSettings are the settings in the Rule of a crawl.
-type crawlSettings struct {
-	weight int // 1 unless another is set
-	paused bool
-	limits quota.Limits
-}
-
-var defaultCrawl = crawlSettings{weight: 1}
-
 // ruleOfCrawl is a crawl's settings as Rule returns them.
-func ruleOfCrawl(s *crawlSettings) Rule {
-	r := Rule{Limits: Limits(s.limits)}
-	if s.weight != 1 {
-		r.Weight = s.weight
+func ruleOfCrawl(s *mercator.CrawlSettings) Rule {
+	r := Rule{Limits: Limits(s.Limits)}
+	if s.Weight != 1 {
+		r.Weight = s.Weight
 	}
-	if s.paused {
+	if s.Paused {
 		r.Paused = On
 	}
 	return r
 }
 
 // settings is the inverse of ruleOfCrawl; it returns an error for a rule that no crawl can have.
-func (r *Rule) settings() (crawlSettings, error) {
+func (r *Rule) settings() (mercator.CrawlSettings, error) {
 	errs := []error{r.Limits.check("Limits")}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if r.Weight < 0 || r.Weight > row.MaxWeight {
@@ -59,7 +50,7 @@ func (r *Rule) settings() (crawlSettings, error) {
 	if ofHosts != (Rule{}) {
 		bad("a crawl has Weight, Paused and Limits; the other settings are of hosts")
 	}
-	return crawlSettings{weight: max(1, r.Weight), paused: r.Paused == On, limits: r.Limits.quota()}, errors.Join(errs...)
+	return mercator.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == On, Limits: r.Limits.quota()}, errors.Join(errs...)
 }
 
 // CheckCrawl returns an error for a rule that no crawl can have.
@@ -111,22 +102,22 @@ func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) erro
 		return fmt.Errorf("frontier: %s of %v: %w", what, scope, err)
 	}
 	o.rows = append(o.rows, storedCrawl(id, &s).Row())
-	if s.limits == (quota.Limits{}) && old.limits != (quota.Limits{}) {
+	if s.Limits == (quota.Limits{}) && old.Limits != (quota.Limits{}) {
 		o.rows = append(o.rows, storage.Row{Key: limit.OfCrawl(id).RowKey()})
 	}
-	if b := f.sched.limits; b != nil {
-		b.EndPeriod(limit.OfCrawl(id), f.token, f.sched.date(f.last)) // with what may change it
+	if b := f.core.Limits; b != nil {
+		b.EndPeriod(limit.OfCrawl(id), f.token, f.core.Date(f.last)) // with what may change it
 	}
 	f.crawlChanges.begin(id, s)
 	o.rule = func() {
 		f.crawlChanges.end(id)
-		f.sched.setCrawl(id, s, f.token, f.last)
+		f.core.SetCrawl(id, s, f.token, f.last)
 	}
 	o.unrule = func() { f.crawlChanges.end(id) }
 	if err := f.submitAndUnlock(o); err != nil {
 		return err
 	}
-	if s.paused {
+	if s.Paused {
 		f.freePaused(id)
 	}
 	return nil
@@ -134,14 +125,14 @@ func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) erro
 
 // latestCrawlLocked returns the settings of a crawl as of the last change submitted, from
 // which the next one starts.
-func (s *shard) latestCrawlLocked(id uint32) crawlSettings {
+func (s *shard) latestCrawlLocked(id uint32) mercator.CrawlSettings {
 	if p := s.crawlChanges[id]; p != nil {
 		return p.latest
 	}
-	if x := s.sched.findCrawl(id); x != nil {
-		return x.settings
+	if x := s.core.FindCrawl(id); x != nil {
+		return x.Settings
 	}
-	return defaultCrawl
+	return mercator.DefaultCrawl
 }
 
 // freePaused takes hosts that have nothing else to offer out of the ready lists of a
@@ -150,16 +141,16 @@ func (f *Frontier) freePaused(id uint32) {
 	for level := 1; level <= f.opts.Priorities+1; level++ {
 		for left, first := 0, true; first || left > 0; first = false {
 			f.lock()
-			x := f.sched.findCrawl(id)
-			if x == nil || x.runs() || f.closed {
+			x := f.core.FindCrawl(id)
+			if x == nil || x.Runs() || f.closed {
 				f.mu.Unlock()
 				return
 			}
-			l := &x.lists[readies].at[level]
+			l := &x.Lists[mercator.Readies].At[level]
 			if first {
-				left = l.n // later ones are looked at when they come
+				left = l.N // later ones are looked at when they come
 			}
-			f.sched.regroup(l, min(left, sweepAtOnce), f.last)
+			f.core.Regroup(l, min(left, sweepAtOnce), f.last)
 			left -= sweepAtOnce
 			f.dispatchLocked()
 			f.mu.Unlock()
@@ -174,38 +165,38 @@ func (f *Frontier) freePaused(id uint32) {
 func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	f.lock()
 	defer f.mu.Unlock()
-	c := f.sched
-	c.advance(f.nowLocked())
+	c := f.core
+	c.Advance(f.nowLocked())
 	f.wakeReaderLocked()
-	x, sum, ending := c.findCrawl(id), c.counts.Sum(id), c.ending[endsOf{crawl: id}]
-	if x == nil && sum == (row.CountSum{}) && ending == (ended{}) {
+	x, sum, ending := c.FindCrawl(id), c.Counts.Sum(id), c.Ending[mercator.EndsOf{Crawl: id}]
+	if x == nil && sum == (row.CountSum{}) && ending == (mercator.Ended{}) {
 		return CrawlStats{}, false
 	}
 	if x == nil { // its URLs are all on disk
-		x = newCrawl(id, c.cfg.levels)
+		x = mercator.NewCrawl(id, c.Cfg.Levels)
 	}
-	t := &x.stats
+	t := &x.Stats
 	s := CrawlStats{
-		Rule: ruleOfCrawl(&x.settings), Waiting: t.Waiting, WaitingBy: slices.Clone(t.WaitingBy), Immediate: t.Immediate,
+		Rule: ruleOfCrawl(&x.Settings), Waiting: t.Waiting, WaitingBy: slices.Clone(t.WaitingBy), Immediate: t.Immediate,
 		Leased: t.Leased, Added: t.Added, HandedOut: t.HandedOut, Done: t.Done,
 	}
-	if c.counts != nil {
-		n := queueTally{Waiting: s.Waiting, Scheduled: sum.Total - sum.Finished, Leased: s.Leased - x.deadLeases, Finished: sum.Finished}
-		n.rest(ending)
-		s.Waiting, s.Scheduled, s.Leased, s.Finished = n.Waiting, n.Scheduled, n.Leased+x.deadLeases, n.Finished
+	if c.Counts != nil {
+		n := mercator.QueueTally{Waiting: s.Waiting, Scheduled: sum.Total - sum.Finished, Leased: s.Leased - x.DeadLeases, Finished: sum.Finished}
+		n.Rest(ending)
+		s.Waiting, s.Scheduled, s.Leased, s.Finished = n.Waiting, n.Scheduled, n.Leased+x.DeadLeases, n.Finished
 		s.Hosts, s.ActiveHosts = sum.Hosts, sum.Active
 	}
-	u, _ := c.limits.Used(limit.OfCrawl(id), c.date(f.last))
+	u, _ := c.Limits.Used(limit.OfCrawl(id), c.Date(f.last))
 	s.Used = f.usedLocked(u)
-	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing() || sum != row.CountSum{} || ending != ended{}
+	return s, id != 0 || x.Queues > 0 || s.Added > 0 || !x.Nothing() || sum != row.CountSum{} || ending != mercator.Ended{}
 }
 
 // Crawls returns the numbers of the crawls that CrawlStats knows, in ascending order.
 func (f *Frontier) Crawls() []uint32 {
 	_, zero := f.CrawlStats(0)
 	f.mu.Lock()
-	ids := slices.Collect(maps.Keys(f.sched.crawlSlots))
-	ids = append(ids, slices.DeleteFunc(f.sched.counts.Crawls(), func(id uint32) bool { return id == 0 })...)
+	ids := slices.Collect(maps.Keys(f.core.CrawlSlots))
+	ids = append(ids, slices.DeleteFunc(f.core.Counts.Crawls(), func(id uint32) bool { return id == 0 })...)
 	f.mu.Unlock()
 	if zero {
 		ids = append(ids, 0)
@@ -234,14 +225,14 @@ func (f *Frontier) QueueStats(host string, crawl uint32) (QueueStats, bool, erro
 	var n row.Count
 	var x QueueStats
 	err := f.readCounted(func() (err error) {
-		if f.sched.counts.Stored() {
+		if f.core.Counts.Stored() {
 			n, err = count.Load(key, f.opts.Spill.Row)
 			return err
 		}
-		n = f.sched.counts.Of(key)
+		n = f.core.Counts.Of(key)
 		return nil
 	}, func() {
-		x = QueueStats(f.sched.queueStats(host, f.hostHash(host), crawl, f.sched.counts.Visible(key, n)))
+		x = QueueStats(f.core.QueueStats(host, f.hostHash(host), crawl, f.core.Counts.Visible(key, n)))
 	})
 	if err != nil {
 		return QueueStats{}, false, err
@@ -253,7 +244,7 @@ func (f *Frontier) QueueStats(host string, crawl uint32) (QueueStats, bool, erro
 func (f *Frontier) readOutdated() {
 	for range 2 * sweepAtMost {
 		f.mu.Lock()
-		t := &f.sched.timed
+		t := &f.core.Timed
 		cheap := f.opts.Spill != nil && !f.closed && (f.notes.Unswept() || f.notes.Sweeping()) && t.Len() > 0 && t.Len() <= sweepAtMost
 		f.mu.Unlock()
 		if !cheap || !f.readTimed(true) {
@@ -261,48 +252,11 @@ func (f *Frontier) readOutdated() {
 		}
 	}
 	f.mu.Lock() // another reader may have found them
-	wait := len(f.sched.found)+len(f.sched.finding) > 0
+	wait := len(f.core.Found)+len(f.core.Finding) > 0
 	f.mu.Unlock()
 	if wait {
 		_ = f.between(func() error { return nil }) // a failure is the commit's to report
 	}
-}
-
-// queueStats counts the URLs of a host within a crawl.
-func (s *scheduler) queueStats(host string, hash uint64, crawl uint32, n row.Count) (x queueTally) {
-	if n.Seq <= s.deadCount(host, crawl) {
-		n = row.Count{}
-	}
-	x.Finished, x.Scheduled = n.Finished, n.Total-n.Finished
-	id := s.lookup(hash, host)
-	if id == 0 {
-		return x
-	}
-	for qid := s.hosts.At(id).queues; qid != 0; qid = s.queues.At(qid).sibling {
-		if q := s.queues.At(qid); s.crawlNumber(q) == crawl {
-			x.Waiting += int64(q.waiting)
-		}
-	}
-	for lease := range s.leasesOf(id) {
-		if l := s.leases.At(lease); l.record != 0 && s.crawlNumber(s.queues.At(l.queue)) == crawl && !s.deadLease(l) {
-			x.Leased++
-		}
-	}
-	x.rest(s.ending[endsOf{id, crawl}])
-	return x
-}
-
-// rest makes the URLs scheduled that are neither waiting nor leased, and adds those whose ends are on their
-// way.
-func (q *queueTally) rest(e ended) {
-	q.Scheduled = max(0, q.Scheduled-q.Waiting-q.Leased-(e.live.Total-e.live.Finished))
-	q.Finished -= e.live.Finished
-	q.add(e.queueTally, 1)
-}
-
-// deadLease reports whether a deletion concerns the record of a lease.
-func (s *scheduler) deadLease(l *leaseRecord) bool {
-	return l.dead != 0 || s.records.At(l.record).Seq() <= s.deadStored(s.queues.At(l.queue)).Seq
 }
 
 // Queues yields the hosts that have URLs of a crawl, in any state, and their numbers, in domain
@@ -329,7 +283,7 @@ func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueSta
 			from += "\x00"
 		}
 		var some []queue
-		for most := 16; ; most = min(2*most, f.sched.countsAtOnce()) {
+		for most := 16; ; most = min(2*most, f.core.CountsAtOnce()) {
 			err := f.readCounted(func() error {
 				some = some[:0]
 				return f.eachCount(prefix, from, func(key, host string, _ uint32, n row.Count) bool {
@@ -339,7 +293,7 @@ func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueSta
 			}, func() {
 				for i := range some {
 					q := &some[i]
-					q.x = QueueStats(f.sched.queueStats(q.host, f.hostHash(q.host), crawl, f.sched.counts.Visible(q.key, q.n)))
+					q.x = QueueStats(f.core.QueueStats(q.host, f.hostHash(q.host), crawl, f.core.Counts.Visible(q.key, q.n)))
 				}
 			})
 			if err != nil {
@@ -362,109 +316,29 @@ func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueSta
 }
 
 // storedCrawl is what the row of a crawl says.
-func storedCrawl(id uint32, s *crawlSettings) *row.Crawl {
-	return &row.Crawl{ID: id, Weight: s.weight, Paused: s.paused, Limits: row.Limits(s.limits)}
+func storedCrawl(id uint32, s *mercator.CrawlSettings) *row.Crawl {
+	return &row.Crawl{ID: id, Weight: s.Weight, Paused: s.Paused, Limits: row.Limits(s.Limits)}
 }
 
 // crawlRestored is the inverse of storedCrawl.
-func crawlRestored(c *row.Crawl) crawlSettings {
-	return crawlSettings{weight: c.Weight, paused: c.Paused, limits: quota.Limits(c.Limits)}
-}
-
-// regroupAtOnce is how many hosts of stopped crawls are looked at under one lock.
-const regroupAtOnce = 64
-
-// endLimits releases crawls and hosts that waited for the end of a limit's period. It
-// reports whether it came to the end.
-func (s *scheduler) endLimits(now int64) bool {
-	for range expireAtOnce {
-		id, ok := s.limits.CrawlEnds.Over(s.date(now))
-		if !ok {
-			return s.endHostLimits(now)
-		}
-		s.judgeCrawl(s.findCrawl(id), now)
-	}
-	return false
-}
-
-// endHostLimits does that for hosts.
-func (s *scheduler) endHostLimits(now int64) bool {
-	for range recheckAtOnce {
-		id, ok := s.limits.HostEnds.Over(s.date(now))
-		if !ok {
-			return s.freeStopped(now)
-		}
-		s.recheckHost(id, now)
-	}
-	return false
-}
-
-// freeStopped takes hosts that have nothing to offer any more out of the ready lists
-// of crawls that were stopped.
-func (s *scheduler) freeStopped(now int64) bool {
-	for n := regroupAtOnce; len(s.stopped) > 0; {
-		if n <= 0 {
-			return false
-		}
-		stop := &s.stopped[0]
-		x := s.crawls[stop.slot]
-		if x == nil || x.runs() || stop.level > s.cfg.levels+1 {
-			if s.stopped = s.stopped[1:]; len(s.stopped) == 0 {
-				s.stopped = nil
-			}
-			continue
-		}
-		l := &x.lists[readies].at[stop.level]
-		if stop.left < 0 {
-			stop.left = l.n // later ones are looked at when they come
-		}
-		k := min(n, stop.left)
-		s.regroup(l, k, now)
-		n -= k + 1
-		if stop.left -= k; stop.left == 0 {
-			stop.level, stop.left = stop.level+1, -1
-		}
-	}
-	return true
+func crawlRestored(c *row.Crawl) mercator.CrawlSettings {
+	return mercator.CrawlSettings{Weight: c.Weight, Paused: c.Paused, Limits: quota.Limits(c.Limits)}
 }
 
 // stopReason returns why no URL of a host's crawls is handed out, and until when.
-func stopReason(s *scheduler, h *host, now int64) (Reason, int64) {
+func stopReason(s *mercator.Core, h *mercator.Host, now int64) (Reason, int64) {
 	reason, until := ReasonPaused, instant.Never
-	for qid := h.queues; qid != 0; qid = s.queues.At(qid).sibling {
-		q := s.queues.At(qid)
-		switch x := s.crawlOf(q); {
-		case q.waiting == 0:
-		case x.stop == crawlLimited:
+	for qid := h.Queues; qid != 0; qid = s.Queues.At(qid).Sibling {
+		q := s.Queues.At(qid)
+		switch x := s.CrawlOf(q); {
+		case q.Waiting == 0:
+		case x.Stop == mercator.CrawlLimited:
 			reason = ReasonLimit
-			u, _ := s.limits.Used(limit.OfCrawl(x.id), s.date(now))
-			until = min(until, s.moment(u.Until))
-		case x.stop == crawlSpent:
+			u, _ := s.Limits.Used(limit.OfCrawl(x.ID), s.Date(now))
+			until = min(until, s.Moment(u.Until))
+		case x.Stop == mercator.CrawlSpent:
 			reason = ReasonLimit
 		}
 	}
 	return reason, until
-}
-
-// crawlOffers checks that a crawl is in the heaps if and only if it has something
-// to offer.
-func (k *checker) crawlOffers(slot int, x *crawl) {
-	some := func(from, to int) bool {
-		for p := from; p <= to; p++ {
-			if x.lists[tokens].at[p].n+x.lists[readies].at[p].n > 0 {
-				return x.mayOffer() && !k.c.single()
-			}
-		}
-		return false
-	}
-	top := int(k.c.immediate())
-	if x.offered != some(1, top-1) || x.urgent != some(top, top) {
-		k.bad("F3: crawl %d in slot %d is offered: %v, urgent: %v", x.id, slot, x.offered, x.urgent)
-	}
-	if x.offered && k.c.offers.Items[x.pos[0]] != (timeheap.Item{At: x.pass, ID: uint32(slot)}) {
-		k.bad("F3: crawl %d is not where it says among the offers", x.id)
-	}
-	if x.urgent && k.c.urgent.Items[x.pos[1]].ID != uint32(slot) {
-		k.bad("F3: crawl %d is not where it says among the urgent", x.id)
-	}
 }

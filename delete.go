@@ -16,29 +16,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
-
-// deadIn is what the tombstones in force say about a queue.
-func (s *scheduler) deadIn(q *queue) tombstone.Dead {
-	if s.tombstones.Len() == 0 {
-		return tombstone.Dead{}
-	}
-	return s.tombstones.Of(s.name(s.hosts.At(q.host)), s.crawlOf(q).id)
-}
-
-// deadStored says it with those, too, whose rows alone are left.
-func (s *scheduler) deadStored(q *queue) tombstone.Dead {
-	if s.storedTombstones.Len() == 0 {
-		return s.deadIn(q)
-	}
-	return s.storedTombstones.Of(s.name(s.hosts.At(q.host)), s.crawlOf(q).id)
-}
 
 // Delete removes all waiting and scheduled URLs of a scope. When it has returned without
 // an error the deletion is durable, and none of them is handed out any more. Clocks of
@@ -135,7 +119,7 @@ func (f *Frontier) delete(ctx context.Context, d *deletion, forget bool) (int64,
 func (s *shard) numberedLocked(d *deletion) {
 	if d.Seq == 0 {
 		s.seq++
-		d.Seq, d.Block = s.seq, s.sched.blocks.Last()
+		d.Seq, d.Block = s.seq, s.core.Blocks.Last()
 		d.written = d.Block
 	}
 }
@@ -143,18 +127,18 @@ func (s *shard) numberedLocked(d *deletion) {
 // enactLocked puts a deletion in force: it is durable, and all before it is
 // visible.
 func (f *Frontier) enactLocked(d *deletion) {
-	c := f.sched
-	d.Block = c.blocks.Last()
+	c := f.core
+	d.Block = c.Blocks.Last()
 	d.batch = f.committer.batchID
-	c.tombstones.Add(&d.Tombstone)
-	c.offerDeleted(&d.Tombstone)
+	c.Tombstones.Add(&d.Tombstone)
+	c.OfferDeleted(&d.Tombstone)
 	if f.opts.Spill != nil {
-		c.storedTombstones.Add(&d.Tombstone)
+		c.StoredTombstones.Add(&d.Tombstone)
 		f.deletions = append(f.deletions, d)
 		if d.OfHost() {
-			c.timed.PurgeLater(d.Block)
+			c.Timed.PurgeLater(d.Block)
 		} else {
-			c.timed.Purge(d.Block)
+			c.Timed.Purge(d.Block)
 		}
 	}
 	for o := range f.committer.log.Waiting() {
@@ -166,23 +150,23 @@ func (f *Frontier) enactLocked(d *deletion) {
 // overtakenLocked lets a deletion have the completion of a record that was under
 // way when it came: the record's successor is not admitted.
 func (s *shard) overtakenLocked(o *op, d *deletion) {
-	c := s.sched
+	c := s.core
 	if len(o.replaced) > 0 {
 		n := len(o.entries)
 		o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool { return e.forcedAt < d.Seq && d.Contains(hostkey.Bytes(e.host), e.crawl) })
-		c.stats.Deleted += int64(n - len(o.entries))
+		c.Stats.Deleted += int64(n - len(o.entries))
 	}
 	if !o.ends {
 		return
 	}
-	q := c.queues.At(o.queue)
-	if c.records.At(o.record).Seq() > d.Seq || !d.Contains(c.name(c.hosts.At(q.host)), c.crawlOf(q).id) {
+	q := c.Queues.At(o.Queue)
+	if c.Records.At(o.Record).Seq() > d.Seq || !d.Contains(c.Name(c.Hosts.At(q.Host)), c.CrawlOf(q).ID) {
 		return
 	}
-	if !o.dead {
-		o.dead = true
-		c.unsettledDead++
-		c.uncount(&o.outgoing)
+	if !o.Dead {
+		o.Dead = true
+		c.UnsettledDead++
+		c.Uncount(&o.Outgoing)
 	}
 	o.entries = s.withoutSuccessorLocked(o.entries, d.Seq)
 }
@@ -191,7 +175,7 @@ func (s *shard) overtakenLocked(o *op, d *deletion) {
 // completion, unless it was forced after a deletion.
 func (s *shard) withoutSuccessorLocked(entries []newEntry, seq uint64) []newEntry {
 	if n := len(entries) - 1; n >= 0 && entries[n].index < 0 && entries[n].forcedAt < seq {
-		s.sched.stats.Deleted++
+		s.core.Stats.Deleted++
 		return entries[:n]
 	}
 	return entries
@@ -199,61 +183,37 @@ func (s *shard) withoutSuccessorLocked(entries []newEntry, seq uint64) []newEntr
 
 // endDeadLocked plans the end of a dead record: nothing replaces it but what was
 // forced since.
-func (s *shard) endDeadLocked(o *op, l *leaseRecord, p plan) {
-	again := s.againLocked(l.record)
-	s.endsLocked(o, l.queue, l.record)
-	o.dead = true
-	s.sched.uncount(&o.outgoing) // the deletion took it out already
+func (s *shard) endDeadLocked(o *op, l *mercator.Lease, p plan) {
+	again := s.againLocked(l.Record)
+	s.endsLocked(o, l.Queue, l.Record)
+	o.Dead = true
+	s.core.Uncount(&o.Outgoing) // the deletion took it out already
 	switch {
-	case again != nil && again.forcedAt >= l.dead:
+	case again != nil && again.forcedAt >= l.Dead:
 		s.admitAgainLocked(o, again)
 	case p.givenUp: // its tries ended, and not the deletion
-		o.tally = &s.sched.stats.GivenUp
-		s.giveUpLocked(o, s.sched.hosts.At(l.host), l, &p)
+		o.tally = &s.core.Stats.GivenUp
+		s.giveUpLocked(o, s.core.Hosts.At(l.Host), l, &p)
 	case p.stays || p.outcome.Result == Requeue:
-		s.sched.stats.Deleted++
+		s.core.Stats.Deleted++
 	}
 }
 
 // settledLocked notes that a completion is durable.
 func (s *shard) settledLocked(o *op) {
-	if o.dead {
-		o.dead = false
-		s.sched.unsettledDead--
+	if o.Dead {
+		o.Dead = false
+		s.core.UnsettledDead--
 	}
 }
 
 // returnedLocked notes that a completion was undone: its record waits again, and
 // if a deletion has it that must be looked for.
 func (f *Frontier) returnedLocked(o *op) {
-	if o.dead {
+	if o.Dead {
 		f.settledLocked(o)
 		f.reviveLocked()
 	}
-}
-
-// leaseDead returns the number of the last deletion that a lease's record fell
-// to, or 0.
-func (s *scheduler) leaseDead(l *leaseRecord) uint64 {
-	if l.record == 0 || s.tombstones.Len() == 0 {
-		return l.dead
-	}
-	if d := s.deadIn(s.queues.At(l.queue)); d.Seq > max(l.dead, s.records.At(l.record).Seq()) {
-		if l.dead == 0 {
-			s.unsettledDead++
-		}
-		l.dead = d.Seq // the youngest: a Force may have met the lease after the one before
-	}
-	return l.dead
-}
-
-// markDead is leaseDead for a lease that is out.
-func (s *scheduler) markDead(l *leaseRecord) uint64 {
-	was := l.dead
-	if now := s.leaseDead(l); was == 0 && now != 0 {
-		s.crawlOf(s.queues.At(l.queue)).deadLeases++
-	}
-	return l.dead
 }
 
 // deletion is a tombstone that is being committed, or has a row, and what is known of
@@ -280,24 +240,24 @@ func (r *recovery) deletion(key string, value []byte) error {
 		return err
 	}
 	f, d := r.f, newDeletion(parsed)
-	d.Block = min(d.Block, f.sched.blocks.Last()) // higher numbers are given once more
+	d.Block = min(d.Block, f.core.Blocks.Last()) // higher numbers are given once more
 	d.batch = f.committer.batchID
 	f.seq = max(f.seq, d.Seq)
 	f.deletions = append(f.deletions, d)
-	f.sched.tombstones.Add(&d.Tombstone)
-	f.sched.storedTombstones.Add(&d.Tombstone)
+	f.core.Tombstones.Add(&d.Tombstone)
+	f.core.StoredTombstones.Add(&d.Tombstone)
 	return nil
 }
 
 // outdatedLocked lists the deletions that are of no use once the checkpoint that
 // ends the log at through is complete.
 func (s *shard) outdatedLocked(through uint64) (out []*deletion) {
-	c := s.sched
-	if c.unsettledDead > 0 { // a record that they concern would come back after a crash
+	c := s.core
+	if c.UnsettledDead > 0 { // a record that they concern would come back after a crash
 		return nil
 	}
 	for _, d := range s.deletions {
-		if d.swept && (d.counted || c.counts == nil) && d.batch <= through && (c.timed.Empty() || d.Block < c.timed.Oldest() || c.timed.Purged()) {
+		if d.swept && (d.counted || c.Counts == nil) && d.batch <= through && (c.Timed.Empty() || d.Block < c.Timed.Oldest() || c.Timed.Purged()) {
 			out = append(out, d)
 		}
 	}
@@ -343,7 +303,7 @@ func (f *Frontier) forgetDeletions(ds []*deletion) {
 	gone := map[*deletion]bool{}
 	for _, d := range ds {
 		gone[d] = true
-		f.sched.storedTombstones.Remove(&d.Tombstone)
+		f.core.StoredTombstones.Remove(&d.Tombstone)
 	}
 	kept := f.deletions[:0]
 	for _, d := range f.deletions {
@@ -384,8 +344,8 @@ func (f *Frontier) sweep(d *deletion) {
 		}
 		if complete {
 			d.swept = true
-			f.sched.tombstones.Remove(&d.Tombstone)
-			f.sched.offerDeleted(&d.Tombstone)
+			f.core.Tombstones.Remove(&d.Tombstone)
+			f.core.OfferDeleted(&d.Tombstone)
 			f.freeUnpurgedYieldingLocked()
 			f.dispatchLocked() // the crawl may be over
 		}
@@ -401,11 +361,11 @@ func (f *Frontier) sweep(d *deletion) {
 // freeUnpurgedYieldingLocked puts hosts back that were left to a sweep which had been there,
 // because of a part that was finished later. It releases the lock between steps.
 func (f *Frontier) freeUnpurgedYieldingLocked() {
-	c := f.sched
-	for id := uint32(1); id <= c.hosts.Top && c.places[unpurged] > 0 && !f.closed; id++ {
-		if c.hosts.At(id).place == unpurged {
-			c.detach(id)
-			c.settle(id, f.last)
+	c := f.core
+	for id := uint32(1); id <= c.Hosts.Top && c.Places[mercator.Unpurged] > 0 && !f.closed; id++ {
+		if c.Hosts.At(id).Place == mercator.Unpurged {
+			c.Detach(id)
+			c.Settle(id, f.last)
 		}
 		if id%sweepHosts == 0 {
 			f.dispatchLocked()
@@ -436,7 +396,7 @@ func (f *Frontier) startSweepLocked(ds ...*deletion) {
 // resumeSweepsLocked sweeps for the deletions that the store has.
 func (f *Frontier) resumeSweepsLocked() {
 	for _, d := range f.deletions {
-		f.sched.timed.Purge(d.Block)
+		f.core.Timed.Purge(d.Block)
 	}
 	f.startSweepLocked(slices.Clone(f.deletions)...)
 }
@@ -448,8 +408,8 @@ func (f *Frontier) reviveLocked() {
 	for _, d := range f.deletions {
 		if d.again = !d.swept; d.swept {
 			d.swept = false
-			f.sched.tombstones.Add(&d.Tombstone)
-			f.sched.offerDeleted(&d.Tombstone)
+			f.core.Tombstones.Add(&d.Tombstone)
+			f.core.OfferDeleted(&d.Tombstone)
 			ds = append(ds, d)
 		}
 	}
@@ -496,118 +456,30 @@ func (s *shard) readEndedLocked() {
 
 // sweepQueues takes dead records out of the queues, and out of the heap of scheduled ones.
 func (f *Frontier) sweepQueues(d *deletion) bool {
-	c := f.sched
-	var at ring
+	c := f.core
+	var at mercator.Ring
 	if d.OfHost() {
 		return f.sweepInSteps(func(steps int) (done, wait bool) {
-			id := c.lookup(f.hostHash(d.Scope.Name), d.Scope.Name)
+			id := c.Lookup(f.hostHash(d.Scope.Name), d.Scope.Name)
 			if id == 0 {
 				return true, false
 			}
-			_, done, wait = c.purgeHost(id, &d.Tombstone, &at, steps, f.last)
+			_, done, wait = c.PurgeHost(id, &d.Tombstone, &at, steps, f.last)
 			return done, wait
 		})
 	}
 	id := uint32(1) // the numbers of hosts with dead records do not change
 	return f.sweepInSteps(func(steps int) (done, wait bool) {
-		for ; id <= c.hosts.Top && steps > 0; id++ {
+		for ; id <= c.Hosts.Top && steps > 0; id++ {
 			steps -= sweptHost
-			h := c.hosts.At(id)
-			if h.nameLen == 0 || h.waiting == 0 && h.scheduled == 0 && h.place != unpurged || !d.ContainsHost(c.name(h)) {
+			h := c.Hosts.At(id)
+			if h.NameLen == 0 || h.Waiting == 0 && h.Scheduled == 0 && h.Place != mercator.Unpurged || !d.ContainsHost(c.Name(h)) {
 				continue
 			}
-			if steps, done, wait = c.purgeHost(id, &d.Tombstone, &at, steps, f.last); !done {
+			if steps, done, wait = c.PurgeHost(id, &d.Tombstone, &at, steps, f.last); !done {
 				return false, wait
 			}
 		}
-		return id > c.hosts.Top, false
+		return id > c.Hosts.Top, false
 	})
-}
-
-// purgeHost takes a host's dead records out, for as many steps. It returns the steps that are
-// left, and whether it is done, or must wait until what is being read has arrived.
-func (s *scheduler) purgeHost(id uint32, d *tombstone.Tombstone, at *ring, steps int, now int64) (left int, done, wait bool) {
-	if steps, done, wait = s.purgeWaiting(id, d, steps, now); done {
-		steps, done = s.purgeScheduled(id, d, at, steps, now)
-	}
-	return steps, done, wait
-}
-
-// purgeWaiting takes dead records out of a host's queues.
-func (s *scheduler) purgeWaiting(id uint32, d *tombstone.Tombstone, steps int, now int64) (left int, done, wait bool) {
-	h := s.hosts.At(id)
-	x := tombstone.Dead{Seq: d.Seq, Block: d.Block, By: d}
-	done = true
-	out := false // of its structure; what is in that may depend on which of its queues have URLs
-	served := h.served
-	for qid := h.queues; qid != 0 && done; qid = s.queues.At(qid).sibling {
-		q := s.queues.At(qid)
-		if d.OfCrawl && s.crawlOf(q).id != d.Crawl || !s.deadHead(q, &x) {
-			continue
-		}
-		if h.place == loading && q.HeadOnDisk() {
-			wait, done = true, false
-			continue
-		}
-		switch h.place {
-		case parked, pacing, queued, ready, withheld:
-			s.detach(id)
-			out = true
-		}
-		steps, done = s.purge(qid, &x, steps)
-	}
-	if done && h.place == unpurged {
-		s.detach(id)
-		out = true
-	}
-	switch {
-	case out:
-		h.served = served
-		s.settle(id, now)
-	case h.place == unbound && h.waiting == 0:
-		s.detach(id)
-		s.settle(id, now)
-	}
-	return steps, done, wait
-}
-
-// deadHead reports whether the first URL of a queue is dead.
-func (t *tables) deadHead(q *queue, d *tombstone.Dead) bool {
-	return q.waiting > 0 && t.fifo.HeadDead(&q.Queue, fifo.Dead{Seq: d.Seq, Block: d.Block})
-}
-
-// purge takes dead records from the head of a queue, for as many steps, and its
-// token away if none is left. It returns the steps that are left, and whether the
-// head is alive now or the queue empty. Its host is in no structure, or unbound.
-func (s *scheduler) purge(qid uint32, d *tombstone.Dead, steps int) (int, bool) {
-	q := s.queues.At(qid)
-	before := q.waiting
-	steps, n, clean := s.fifo.Purge(&q.Queue, fifo.Dead{Seq: d.Seq, Block: d.Block}, steps)
-	s.removed(q, d, n)
-	if before > 0 && q.waiting == 0 && s.hosts.At(q.host).place == unbound {
-		s.delist(tokens, qid)
-	}
-	return steps, clean
-}
-
-// removed counts dead records that left a queue.
-func (s *scheduler) removed(q *queue, d *tombstone.Dead, n int) {
-	s.counted(q, -n)
-	s.stats.Deleted += int64(n)
-	d.By.Removed += int64(n)
-}
-
-// headAlive reports whether the queue that was chosen for a hand-out begins with a URL
-// that is alive. If not, its host, which is in place loading, waits for the sweep:
-// to take its dead out now would keep the hosts behind it waiting.
-func (s *scheduler) headAlive(qid uint32, now int64) bool {
-	q := s.queues.At(qid)
-	if d := s.deadIn(q); !s.deadHead(q, &d) {
-		return true
-	}
-	h := s.hosts.At(q.host)
-	s.dropSlot(h, now)
-	s.put(h, unpurged)
-	h.served = 0
-	return false
 }

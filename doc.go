@@ -197,44 +197,40 @@ package frontier
 // The calls:
 //
 //	options.go      settings and their defaults
-//	entry.go        what goes in and comes out: Entry, Lease, Outcome, History, HostName -> hostkey
+//	entry.go        what goes in and comes out: Entry, Lease, Outcome, History, Verdict, HostName -> hostkey
 //	errors.go       every error that a caller may meet
 //	frontier.go     Frontier; its lock and all that the lock guards; Open and Close
 //	add.go          Add and Done's outlinks: room in memory or ErrFull, admitted -> room
 //	values.go       SetValue, Value, Values: small values of the program's
-//	forget.go       which URLs are known; DeleteWith makes them unknown -> known, seen, patience, tombstone
-//	verdict.go      AddVerdicts: what became of each entry
-//	next.go         Next, TryNext, Contact; the calls that wait     -> waitqueue
-//	done.go         Done: what an outcome means for its URL; the policies are asked
-//	doneall.go      DoneAll: many leases end under one lock
+//	forget.go       which URLs are known, and how they become unknown -> known, seen, patience, tombstone
+//	next.go         Next, TryNext, Contact
+//	done.go         Done and DoneAll: leases end
+//	plan.go         what an outcome means for its URL and host; the policies are asked
 //	work.go         loops over leases, of a Frontier or another Leaser: Work, Leases
-//	lease.go        leases that are out: Extend, Join, HandBack, expiry
+//	lease.go        leases that are out: Extend, Join, HandBack, expiry, IDs for clients in other processes
 //	take.go         Take: leases of several hosts, or of some only
-//	bundle.go       leases of a host that are one contact
-//	leaseid.go      IDs of leases, for clients in other processes
 //
-// The scheduler, which is Mercator's:
+// Mercator's figure. The hosts with all that they own lie in package mercator, below the lock:
+// front queues, back queues, heaps, groups, lanes, leases. Here is what is around them:
 //
-//	host.go         one record for each host; its clocks: delay, Crawl-delay, Retry-After -> row: how it is stored
-//	schedule.go     the scheduler: its tables, the states of a host, from heap to ready list, the next hand-out -> slab, hostindex
-//	backqueue.go    a host's queues, and URLs that wait for their time -> record, block, fifo, timed
-//	frontqueue.go   tokens, ready lists, and whose crawl's turn it is
-//	heap.go         hosts and groups by earliest time, and what is due next -> timeheap
-//	group.go        hosts to which politeness is owed together
-//	slots.go        how many leases a host or group may have at once
-//	prioritizer.go  Prioritizer, Selector, Scheduler                -> selector
-//	politeness.go   Delay, Retry, Backoff, Quarantine: the policies
-//	trouble.go      hosts that fail: quarantine, and giving up their URLs -> trouble: the counting and the steps
-//	dormant.go      hosts that leave memory                         -> dormant
+//	prioritizer.go  Prioritizer, Scheduler, Rechecker, Hinter
+//	frontqueue.go   the choice of the next hand-out; Selector       -> mercator: front queues, crawls' turns; selector
+//	backqueue.go    reading a host's next URLs, and making a Lease  -> mercator: back queues, bundles; record, block, fifo
+//	heap.go         the calls that wait, the timer, who is woken    -> mercator: heaps, groups, lanes; timeheap, waitqueue
+//	reader.go       scheduled URLs come from disk shortly before their time -> timed
+//	politeness.go   Delay, Retry, Backoff, Quarantine: the policies -> mercator: clocks of hosts
+//	trouble.go      hosts that fail: events, giving up their URLs, Forget -> trouble: the counting and the steps
+//	dormant.go      hosts that leave memory, and come back          -> mercator, dormant, row
 //
 // What operators say:
 //
-//	controls.go     Scope; Pause, BlockUntil, UpdateRule, Forget
-//	rules.go        rules in force, and the hosts that they withhold -> rule
+//	controls.go     Scope; Pause, BlockUntil, UpdateRule
+//	rules.go        rules in force                                  -> rule; mercator: hosts that are withheld
+//	group.go        settings of groups of hosts
 //	limits.go       limits                                          -> limit, quota
-//	crawls.go       crawls: weight, pause, limits, Delete; QueueStats, Queues
+//	crawls.go       crawls: weight, pause, limits; QueueStats, Queues
 //	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count
-//	delete.go       Delete, and taking away what it leaves dead     -> tombstone
+//	delete.go       Delete, DeleteWith, and taking away what it leaves dead     -> tombstone
 //	force.go        Force and CrawlNow of a URL that is known
 //	hints.go        Entry.Hint                                      -> hint
 //
@@ -254,10 +250,9 @@ package frontier
 //	watch.go        Stats and Event, and the call of OnEvent        -> measure: rates and waits; notify: the queue of events
 //	export.go       Export: gathers what is to be written           -> dump: the lines and their order
 //	import.go       Import: what a line changes, and whose key it is -> dump: reading lines
-//	check.go        Check: the invariants F1 to F9
-//	hooks.go        what the tests of the module reach through      -> hook
+//	hooks.go        Check: the invariants F1 to F9; what tests reach through -> mercator: the checker; hook
 //
-// Packages below those: arena, offheap, bitset, bloom, pctenc, idna, durablefs (memory, bytes and
+// Packages below those: arena, slab, hostindex, offheap, bitset, bloom, pctenc, idna, durablefs (memory, bytes and
 // files), watchlock (the mutex), drift, lab, layers, ratchet, modules, doccheck, conformance (for
 // tests), reply and failure (what an answer of a server means), media (its type and encoding), lenient
 // (odd ones made well formed), addrgroup (hosts of one address), urllist (lists of URLs), unit

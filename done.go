@@ -9,38 +9,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
-	"github.com/seed-7440039f/frontier/internal/arena"
-	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
-	"github.com/seed-7440039f/frontier/internal/instant"
-	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/unit"
-	"github.com/seed-7440039f/frontier/storage"
 )
-
-// plan is what was decided about an ending lease before the lock was taken.
-type plan struct {
-	outcome  Outcome
-	end      int64 // ns since Open
-	hostGap  int64 // ns that the host is left alone from end; -1: its clock is unchanged
-	groupGap int64
-	stays    bool  // the URL remains in the frontier, as a new record
-	due      int64 // the date when it comes again; 0: at once
-	next     int64 // the date of outcome.Next; 0: at once, or none
-	priority uint8 // 0: as before
-	retry    bool
-	state    State // what the scheduler keeps of it, if it was asked
-	asked    bool
-	givenUp  bool
-	expired  bool
-	spared   bool // its host was being probed: the try does not count
-	late     bool // its lease has ended before: only the host's clock counts
-}
 
 // Done ends a lease. When it has returned without an error the URL will not be handed out
 // again except as the outcome says, and the outlinks in o.Add are admitted, both in one
@@ -165,12 +139,12 @@ var errOrphan = errors.New("the crawl was deleted and forgotten while the page w
 // orphansLocked refuses links of a page into its own crawl if that was forgotten meanwhile: they would
 // make it anew.
 func (s *shard) orphansLocked(o *op, lease uint32, links []Entry) {
-	l := s.sched.leases.At(lease)
-	if s.forgotten.version.Load() == 0 || l.record == 0 {
+	l := s.core.Leases.At(lease)
+	if s.forgotten.version.Load() == 0 || l.Record == 0 {
 		return
 	}
-	crawl := s.sched.crawlOf(s.sched.queues.At(l.queue)).id
-	if s.forgottenLocked("", crawl) <= s.sched.records.At(l.record).Seq() {
+	crawl := s.core.CrawlOf(s.core.Queues.At(l.Queue)).ID
+	if s.forgottenLocked("", crawl) <= s.core.Records.At(l.Record).Seq() {
 		return
 	}
 	o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool {
@@ -222,164 +196,6 @@ func (f *Frontier) doneRest(ctx context.Context, job *op, err error, l *Lease, p
 	return lost
 }
 
-func checkOutcome(o *Outcome) error {
-	if o.Result > PutOff {
-		return fmt.Errorf("%w: Result is %d; want 0 to %d", ErrOutcome, o.Result, PutOff)
-	}
-	if o.Result == PutOff {
-		if o.Next.IsZero() {
-			return fmt.Errorf("%w: put off without a Next", ErrOutcome)
-		}
-		o.Uncontacted = true
-	} else if o.Move {
-		return fmt.Errorf("%w: %v with Move; want put off", ErrOutcome, o.Result)
-	}
-	if o.Crawl != 0 && !o.Move {
-		return fmt.Errorf("%w: Crawl is %d without Move", ErrOutcome, o.Crawl)
-	}
-	if int(o.Failure) >= failures {
-		return fmt.Errorf("%w: Failure is %d; want 0 to %d", ErrOutcome, o.Failure, failures-1)
-	}
-	if o.Failure != 0 && o.Result != Failed {
-		return fmt.Errorf("%w: %v with Failure %v; want failed", ErrOutcome, o.Result, o.Failure)
-	}
-	if o.Uncontacted && o.Result != Denied && o.Result < Requeue {
-		return fmt.Errorf("%w: %v with Uncontacted; want denied or requeue", ErrOutcome, o.Result)
-	}
-	if unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted {
-		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("RetryAfter", o.RetryAfter, unit.Measured))
-	}
-	if unit.Missing(o.CrawlDelay, unit.Least) {
-		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("CrawlDelay", o.CrawlDelay, unit.Least))
-	}
-	if len(o.Meta) > MaxMeta {
-		return fmt.Errorf("%w: Meta has %d bytes; want at most %d", ErrOutcome, len(o.Meta), MaxMeta)
-	}
-	return nil
-}
-
-// endOf is the moment at which a lease's contact ended, as far as its outcome says, and
-// now at the latest. A time from a clock that was set since is ignored.
-func (s *shared) endOf(l *Lease, ended time.Time, now int64) int64 {
-	if ended.IsZero() || s.clock.MovedSince(l.moment) && ended == ended.Round(0) {
-		return now
-	}
-	at := s.owed(ended)
-	if at < l.moment-10*clock.LeastStep {
-		return now // by another clock than ours: when in doubt, wait
-	}
-	return min(max(at, l.moment), now)
-}
-
-// plan asks the user's policies about an ending lease. p has the outcome, and whether the
-// lease expired.
-func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
-	o := &p.outcome
-	p.end, p.hostGap = f.endOf(l, o.Ended, now), -1
-	o.Ended = f.wall(p.end)
-	if !o.Next.IsZero() {
-		p.next = f.dueDate(o.Next)
-	}
-	if o.Duration <= 0 {
-		o.Duration = time.Duration(p.end - l.moment)
-	}
-	if !o.Uncontacted {
-		p.hostGap = delayBy(f.delayOf(l.Host), l.Host, *o)
-		p.groupGap = delayBy(f.opts.GroupDelay, l.Group, *o)
-	}
-	switch {
-	case l.Entry.URL == "" || o.Result == Requeue || p.late:
-		return nil // no URL was visited
-	case o.Result == PutOff:
-		p.stays, p.due = true, p.next
-		p.state, p.asked = l.History.State, f.rechecker != nil
-		return nil
-	}
-	if o.Result != Failed && o.Next.IsZero() && f.opts.Scheduler == nil {
-		return nil // no policy is asked about the URL
-	}
-	e, h := l.Entry, l.History.after(*o)
-	if o.Meta != nil {
-		e.Meta = o.Meta
-	}
-	if o.Result == Failed {
-		var wait time.Duration
-		wait, p.retry = f.opts.Retry.Retry(e, l.Attempt, *o)
-		p.stays = p.retry
-		p.state, p.asked = l.History.State, f.rechecker != nil
-		switch {
-		case !p.retry || p.expired:
-		case !o.Next.IsZero():
-			p.due = p.next
-		default:
-			p.due = f.dueDate(o.Ended.Add(min(max(0, wait), maxDelay)))
-		}
-	} else if !o.Next.IsZero() {
-		p.stays, p.due = true, p.next
-	}
-	if !p.stays && f.opts.Scheduler != nil {
-		f.schedule(p, Visit{Entry: e, Host: l.Host, Before: l.History, History: h, Outcome: *o})
-		h.State = p.state
-	}
-	p.givenUp = o.Result == Failed && !p.stays
-	if !p.stays {
-		return nil
-	}
-	prio, err := f.priority(e, h)
-	if err == nil { // else it keeps its priority
-		p.priority = prio
-	}
-	return err
-}
-
-// schedule asks the scheduler about an ending lease.
-func (s *shared) schedule(p *plan, v Visit) {
-	due, state := s.opts.Scheduler.Next(v)
-	p.state, p.asked = state, true
-	if !due.IsZero() {
-		p.stays, p.due = true, s.dueDate(due)
-	}
-}
-
-// contact is the contact that a plan ends.
-func (p *plan) contact() contact {
-	return contact{end: p.end, gap: p.hostGap, retryAfter: p.outcome.RetryAfter}
-}
-
-// groupDue is until when a slot of a group is left alone; 0: it was not contacted.
-func (p *plan) groupDue(c *scheduler, g *group) int64 {
-	if p.hostGap < 0 {
-		return 0
-	}
-	if d, ok := c.delayOf(g).(DelayPolicy); ok {
-		return p.end + delayBy(d, c.groupName(g), p.outcome)
-	}
-	return p.end + p.groupGap
-}
-
-// delayBy is how long a policy leaves a host or group alone. A negative answer is a mistake of the
-// policy's, perhaps an overflow: then it is the longest that the policy has.
-func delayBy(p DelayPolicy, name string, o Outcome) int64 {
-	d := p.Delay(name, o)
-	if d < 0 {
-		d = p.Max()
-	}
-	return int64(min(max(0, d), maxDelay))
-}
-
-// endsNow returns the moment at which a lease ends. If there is a Scheduler, which sees each
-// visit once, p gets whether the lease has ended before.
-func (f *Frontier) endsNow(p *plan, l *Lease) int64 {
-	if f.opts.Scheduler == nil {
-		return f.moment()
-	}
-	f.lock()
-	defer f.mu.Unlock()
-	_, err := f.leaseOutLocked(l)
-	p.late = err != nil
-	return f.last
-}
-
 // isOut reports whether a lease is out.
 func (f *Frontier) isOut(l *Lease) bool {
 	f.lock()
@@ -389,14 +205,14 @@ func (f *Frontier) isOut(l *Lease) bool {
 }
 
 // leaseOutLocked returns the lease record of a lease that is out.
-func (s *shard) leaseOutLocked(l *Lease) (*leaseRecord, error) {
+func (s *shard) leaseOutLocked(l *Lease) (*mercator.Lease, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if l.token == 0 || l.record == 0 || l.record > s.sched.leases.Top {
+	if l.token == 0 || l.record == 0 || l.record > s.core.Leases.Top {
 		return nil, ErrNotLeased
 	}
-	if r := s.sched.leases.At(l.record); r.token == l.token && !r.ending {
+	if r := s.core.Leases.At(l.record); r.Token == l.token && !r.Ending {
 		return r, nil
 	}
 	return nil, ErrNotLeased
@@ -419,34 +235,34 @@ func (f *Frontier) late(ctx context.Context, l Lease, p plan) error {
 }
 
 func (f *Frontier) lateLocked(l Lease, p plan) {
-	id := f.sched.ensure(f.hostHash(l.Host), l.Host)
+	id := f.core.Ensure(f.hostHash(l.Host), l.Host)
 	now := f.nowLocked()
-	h := f.sched.hosts.At(id)
-	if d := p.outcome.CrawlDelay; int64(d) > h.crawlDelayNs() {
+	h := f.core.Hosts.At(id)
+	if d := p.outcome.CrawlDelay; int64(d) > h.CrawlDelayNs() {
 		f.learnLocked(h, d)
 	}
 	f.contactLocked(id, l.token, &p)
 	f.lateGroupLocked(l.Group, &p, now)
-	if g := h.group; g != 0 && f.sched.groupName(f.sched.groups.At(g)) != l.Group {
-		f.sched.stampGroup(g, p.groupDue(f.sched, f.sched.groups.At(g)), now)
+	if g := h.Group; g != 0 && f.core.GroupName(f.core.Groups.At(g)) != l.Group {
+		f.core.StampGroup(g, p.groupDue(f.core, f.core.Groups.At(g)), now)
 	}
-	x := f.sched.clocksAfter(id, p.contact())
-	due, why := x.due()
-	if due <= h.due {
-		if !h.has(unsaved) {
-			if h.place == idling { // how long it is remembered may have changed
-				f.sched.detach(id)
-				f.sched.settle(id, now)
+	x := f.core.ClocksAfter(id, p.contact())
+	due, why := x.Due()
+	if due <= h.Due {
+		if !h.Has(mercator.Unsaved) {
+			if h.Place == mercator.Idling { // how long it is remembered may have changed
+				f.core.Detach(id)
+				f.core.Settle(id, now)
 			}
 			return
 		}
-		due, why = h.due, h.why
+		due, why = h.Due, h.Why
 	}
 	o := newOp()
 	if f.opts.Spill != nil {
 		f.noteLocked(o, id, due, why, now) // first, for it pins the host
 	}
-	f.sched.later(id, due, why, f.nowLocked())
+	f.core.Later(id, due, why, f.nowLocked())
 	if o.empty() {
 		o.free()
 		return
@@ -461,165 +277,187 @@ func (f *Frontier) lateGroupLocked(name string, p *plan, now int64) {
 	if p.hostGap < 0 || row.CheckGroup(name) != nil {
 		return
 	}
-	f.sched.sweepGroups(now)
-	g := f.sched.groupOf(name)
-	f.sched.stampGroup(g, p.groupDue(f.sched, f.sched.groups.At(g)), now)
+	f.core.SweepGroups(now)
+	g := f.core.GroupOf(name)
+	f.core.StampGroup(g, p.groupDue(f.core, f.core.Groups.At(g)), now)
 }
 
-// finishLocked ends a lease in memory and fills o with what must be committed. It returns
-// ErrFull if the outlinks had to be refused.
-func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
-	c := f.sched
-	now := f.last
-	l := c.endLease(lease)
-	c.quiet = quiet{since: now}
-	h := c.hosts.At(l.host)
-	out := &p.outcome
-	c.stats.Done[out.Result]++
-	if l.record != 0 {
-		c.crawlOf(c.queues.At(l.queue)).stats.Done[out.Result]++
-	}
-	was := f.sched.learnt(l.host)
-	f.learnLocked(h, out.CrawlDelay)
-	f.contactLocked(l.host, l.token, p)
-	if c.limits != nil {
-		f.countDoneLocked(o, &l, out)
-	}
-	x := f.sched.clocksAfter(l.host, p.contact())
-	due, why := x.due()
-	if out.RetryAfter >= longRetryAfter {
-		f.emitLocked(Event{Kind: EventHostBlocked, Host: string(c.name(h)), Until: f.wall(due), Reason: "Retry-After"})
-	}
-	switch {
-	case l.record == 0:
-	case f.sched.leaseDead(&l) != 0:
-		f.endDeadLocked(o, &l, *p)
-	case out.Result == Requeue && f.againLocked(l.record) == nil:
-		c.returnHead(l.queue, l.record)
-		c.filled(l.queue, now)
-	default:
-		f.endRecordLocked(o, h, &l, p)
-	}
-	if f.opts.Spill != nil {
-		f.noteLocked(o, l.host, due, why, now)
-	}
-	err := f.outlinksLocked(o)
-	if !o.empty() { // else nothing can fail
-		f.mayUnlearnLocked(o, l.host, was, p)
-	}
-	if len(o.entries) > 0 {
-		f.pinLocked(o, l.host) // perhaps they are its own: then it has something to do still
-	}
-	c.endGroups(&l, now, func(g *group) int64 { return p.groupDue(c, g) })
-	c.settleLease(&l, now, x)
-	return err
+// End is a lease, and how it ended.
+type End struct {
+	Lease   Lease
+	Outcome Outcome
 }
 
-// endRecordLocked plans the end of a record, and what replaces it.
-func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
-	c := s.sched
-	again := s.againLocked(l.record)
-	s.endsLocked(o, l.queue, l.record)
-	q := c.queues.At(l.queue)
-	if p.retry {
-		o.tally = &c.stats.Retried
+// Ended is what DoneAll did with an End.
+type Ended struct {
+	// Verdicts say what became of Outcome.Add, in its order. They are nil if the completion is
+	// not recorded, and not nil if it is.
+	Verdicts []Verdict
+	// Refused are the outlinks that DoneContext returns.
+	Refused []*EntryError
+	// Err is the error of DoneContext.
+	Err error
+}
+
+// DoneAll ends leases as DoneContext does, in their order, and returns an Ended for each End.
+// Each is on its own: the errors of one do not concern the others, and each is one commit
+// with its outlinks. Many of them share one taking of the lock and one write to the disk:
+// DoneAll of many leases costs much less than a Done of each.
+func (f *Frontier) DoneAll(ctx context.Context, ends []End) []Ended {
+	all, done := make([]ending, len(ends)), make([]Ended, len(ends))
+	f.planAll(ctx, ends, all)
+	i := 0
+	settle := func() {
+		for i < len(all) {
+			i++
+			done[i-1] = f.endedOf(ctx, &ends[i-1].Lease, &all[i-1])
+		}
 	}
-	if p.givenUp {
-		o.tally = &c.stats.GivenUp
-		s.giveUpLocked(o, h, l, p)
+	defer func() { // code of the user's has panicked: the others are settled all the same
+		for i < len(all) {
+			func() {
+				defer func() { _ = recover() }() // the first panic goes on
+				settle()
+			}()
+		}
+	}()
+	f.endAll(ctx, ends, all)
+	settle()
+	return done
+}
+
+// ending is an End on its way.
+type ending struct {
+	plan     plan
+	job      *op
+	verdicts []Verdict
+	refused  []*EntryError
+	bad      error // of a lease that has ended
+	err      error // why it has not
+	ended    bool  // in memory
+	waits    bool  // the committer has its job
+	forces   bool  // it is counted in adding
+}
+
+// planAll checks all, and asks the user's policies.
+func (f *Frontier) planAll(ctx context.Context, ends []End, all []ending) {
+	if f.opts.Scheduler != nil { // it sees each visit once
+		seen := make(map[uint64]bool, len(ends))
+		f.lock()
+		for i := range all {
+			l := &ends[i].Lease
+			_, err := f.leaseOutLocked(l)
+			all[i].plan.late = err != nil || seen[l.token]
+			seen[l.token] = true
+		}
+		f.mu.Unlock()
 	}
-	if again != nil { // it comes again as it was forced, instead
-		s.admitAgainLocked(o, again)
+	for i := range all {
+		x := &all[i]
+		x.plan.outcome = ends[i].Outcome
+		if x.err = ctx.Err(); x.err == nil {
+			x.err = checkOutcome(&x.plan.outcome)
+		}
+		if x.err != nil {
+			continue
+		}
+		x.verdicts = make([]Verdict, len(x.plan.outcome.Add))
+		var lost, undone error
+		if x.job, lost, undone, x.err = f.prepareLinks(ctx, &ends[i].Lease, &x.plan.outcome, x.verdicts); x.err != nil {
+			continue
+		}
+		if undone != nil {
+			x.verdicts = nil
+		}
+		x.bad = errors.Join(undone, lost, f.plan(&x.plan, &ends[i].Lease, f.moment()))
+	}
+}
+
+// endAll ends all in memory, and submits what must be committed.
+func (f *Frontier) endAll(ctx context.Context, ends []End, all []ending) {
+	held, under := false, 0 // whether the lock is held, and the cost of the work done under it
+	free := func() {
+		if held {
+			held, under = false, 0
+			f.dispatchLocked()
+			f.mu.Unlock()
+		}
+	}
+	defer free()
+	for i := range all {
+		x := &all[i]
+		if x.err != nil {
+			continue
+		}
+		links := len(x.job.entries)
+		if under >= applyAtOnce || links > 0 {
+			free()
+		}
+		if !held {
+			if x.err = f.awaitRoom(x.job); x.err != nil {
+				continue
+			}
+			var unknown error
+			if unknown, x.err = f.lockKnowing(x.job); x.err != nil {
+				continue
+			}
+			held, x.bad = true, errors.Join(x.bad, unknown)
+		}
+		l := &ends[i].Lease
+		if _, err := f.leaseOutLocked(l); err != nil || x.plan.late {
+			free()
+			x.err = errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, *l, x.plan)) // its host's clock moves now
+			continue
+		}
+		f.endYieldingLocked(l, x)
+		under += opPrice + links
+	}
+}
+
+// endYieldingLocked ends a lease in memory, and submits what must be committed.
+func (f *Frontier) endYieldingLocked(l *Lease, x *ending) {
+	x.ended = true
+	x.bad = errors.Join(x.bad, f.endLocked(x.job, l, &x.plan))
+	var lost error
+	x.refused, lost = lostByCode(x.job.refused)
+	x.bad = errors.Join(x.bad, lost)
+	if f.needsNoCommitLocked(x.job, &x.plan) {
 		return
 	}
-	if !p.stays && !s.opts.Keep {
+	if x.forces = len(x.job.forced) > 0; x.forces {
+		f.adding.Add(1) // the crawl is not over before they are admitted
+	}
+	f.finishing++
+	if x.waits = f.opts.Spill != nil; x.waits {
+		f.enqueueLocked(x.job)
 		return
 	}
-	b, err := record.Decode(c.records.At(l.record).Body())
-	if err != nil {
-		panic("frontier: a record in memory is malformed")
-	}
-	switch {
-	case p.spared || p.outcome.Result == PutOff:
-	case p.retry:
-		b.Fails++
-	default:
-		b.Fails = 0
-	}
-	history := historyOf(&b.History).after(p.outcome)
-	if p.asked {
-		history.State = p.state
-	}
-	b.History = history.kept()
-	if p.outcome.Meta != nil {
-		b.Meta = p.outcome.Meta
-	}
-	prio, crawl := p.priority, c.crawlOf(q).id
-	if prio == 0 {
-		prio = q.priority
-	}
-	if p.outcome.Move {
-		crawl = p.outcome.Crawl
-	}
-	due := p.due
-	if !p.stays {
-		due = instant.Never
-	}
-	o.entries = append(o.entries, newEntry{
-		index: -1, hash: c.hash(c.name(h)), host: string(c.name(h)), crawl: crawl, priority: prio,
-		due: due, body: o.encode(&b, ""),
-	})
+	f.applyYieldingLocked(x.job)
+	f.finishing--
 }
 
-// endsLocked makes o the end of a record.
-func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
-	o.ends, o.record, o.queue, o.host = true, ref, qid, s.sched.queues.At(qid).host
-	s.sched.hosts.At(o.host).pins++
-	if s.againLocked(ref) != nil && s.opts.Spill != nil {
-		o.rows = append(o.rows, storage.Row{Key: row.AgainRow(s.sched.records.At(ref).Seq())})
+// endedOf waits for the commit of an End, and does what follows it.
+func (f *Frontier) endedOf(ctx context.Context, l *Lease, x *ending) Ended {
+	if x.job == nil {
+		return Ended{Err: x.err}
 	}
-	if s.sched.counts != nil {
-		o.crawl = s.sched.crawlNumber(s.sched.queues.At(qid))
-		s.sched.countEnding(&o.outgoing)
+	defer x.job.free()
+	if !x.ended { // or not by this call
+		return Ended{Err: x.err}
 	}
-}
-
-// longRetryAfter is the least Retry-After that is reported to the operator.
-const longRetryAfter = time.Hour
-
-// giveUpLocked makes o report a URL whose tries are used up.
-func (s *shard) giveUpLocked(o *op, h *host, l *leaseRecord, p *plan) {
-	if s.events.wanted() {
-		e, attempt := s.entryLocked(l.record, h)
-		o.event = &Event{Kind: EventURLGivenUp, Host: string(s.sched.name(h)), URL: e.URL, Crawl: s.sched.crawlOf(s.sched.queues.At(l.queue)).id, Attempt: attempt, Failure: p.outcome.Failure}
+	if x.forces {
+		defer f.addedAll()
 	}
-}
-
-// learnLocked takes a host's crawl delay from an outcome.
-func (f *Frontier) learnLocked(h *host, d time.Duration) {
-	ms := h.crawlDelay
-	switch {
-	case d > 0:
-		ms = int32((min(d, maxCrawlDelay) + time.Millisecond - 1) / time.Millisecond)
-	case d < 0:
-		ms = 0
+	if x.waits {
+		x.err = f.awaitOp(x.job)
 	}
-	if ms != h.crawlDelay {
-		h.crawlDelay = ms
-		h.set(unsaved)
+	if x.job.left {
+		go f.doneLate(x.job, *l, x.plan)
+	} else {
+		x.bad = errors.Join(x.bad, f.doneRest(ctx, x.job, x.err, l, &x.plan))
 	}
-}
-
-// maxCrawlDelay is what a longer Crawl-delay counts as.
-const maxCrawlDelay = row.MaxCrawlDelay
-
-// completionLocked says where the record lies that is finished.
-func (s *shard) completionLocked(ref arena.Ref) storage.Completion {
-	r := s.sched.records.At(ref)
-	x := storage.Completion{Seq: r.Seq()}
-	if id := r.Part(); id != 0 {
-		p := s.sched.blocks.Part(id)
-		x.Block, x.Pos = p.Block, p.First+uint16(r.Pos())
+	if x.err != nil {
+		return Ended{Refused: x.refused, Err: errors.Join(x.err, x.bad)}
 	}
-	return x
+	return Ended{Verdicts: x.verdicts, Refused: x.refused, Err: x.bad}
 }

@@ -14,76 +14,29 @@ package frontier
 import (
 	"context"
 	"fmt"
+	"unsafe"
 
-	"github.com/seed-7440039f/frontier/internal/dormant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-const (
-	departAtOnce = 256 // hosts that leave under one lock
-	restAtOnce   = 256 // hosts whose time passes under one lock
-	savesAtOnce  = 256 // rows of departing hosts in one batch
-)
-
-// saved reports whether the host's row says what must be known of the host, or
-// is missing if that is nothing.
-func (h *host) saved() bool {
-	if !h.learned() {
-		return !h.has(stored)
-	}
-	return h.has(stored) && !h.has(unsaved|behind)
-}
-
-// depart lets a host leave that rests, when everything submitted so far is
-// settled.
-func (s *scheduler) depart(id uint32) {
-	h := s.hosts.At(id)
-	if !h.learned() && h.group != 0 {
-		s.leaveGroup(h)
-		h.set(unsaved)
-	}
-	s.put(h, departing)
-	h.pos = s.dormant.Depart(id)
-}
-
-// departed removes hosts from memory that may leave now that all calls are settled but
-// the youngest ones under way.
-func (s *scheduler) departed(underWay int) {
-	for range departAtOnce {
-		id, place, ok := s.dormant.Pop(underWay)
-		if !ok {
-			return
-		}
-		h := s.hosts.At(id)
-		switch {
-		case h.place != departing || h.pos != place:
-		case h.saved():
-			s.dormant.Gone(s.hash(s.name(h)))
-			s.put(h, nowhere)
-			s.forget(id)
-		default:
-			h.pos = s.dormant.MustWrite(id)
-		}
-	}
-}
-
 // namedLocked notes that an op is submitted: departing hosts that it names stay until
 // it is settled.
 func (s *shard) namedLocked(entries []newEntry) {
-	c := s.sched
-	if !c.dormant.Submitted() {
+	c := s.core
+	if !c.Dormant.Submitted() {
 		return
 	}
 	for i := range entries {
 		e := &entries[i]
-		if i > 0 && e.ofHost(&entries[i-1]) || !c.dormant.MayHaveRow(e.hash) {
+		if i > 0 && e.ofHost(&entries[i-1]) || !c.Dormant.MayHaveRow(e.hash) {
 			continue
 		}
-		if id := c.lookup(e.hash, e.host); id != 0 && c.hosts.At(id).place == departing {
-			c.depart(id)
+		if id := c.Lookup(e.hash, e.host); id != 0 && c.Hosts.At(id).Place == mercator.Departing {
+			c.Depart(id)
 		}
 	}
 }
@@ -95,38 +48,14 @@ func (e *newEntry) ofHost(other *newEntry) bool {
 // departLocked lets hosts leave whose time has come. It may not be called between
 // finding a host in memory and the submission of what names it.
 func (s *shard) departLocked() {
-	if s.sched.dormant.Len() > 0 {
-		s.sched.departed(s.finishing)
+	if s.core.Dormant.Len() > 0 {
+		s.core.Departed(s.finishing)
 	}
-}
-
-// saves returns the rows that must be written before hosts may leave, and these hosts, which are
-// pinned until then.
-func (s *scheduler) saves() (rows []storage.Row, hosts []uint32) {
-	for _, id := range s.dormant.TakeUnwritten(savesAtOnce) {
-		h := s.hosts.At(id)
-		if h.place != departing || h.pos != dormant.Unwritten {
-			continue // it came back, or will leave another time
-		}
-		s.put(h, nowhere)
-		h.pins++
-		h.clear(unsaved | behind)
-		if h.learned() {
-			h.set(stored)
-			s.dormant.HasRow(s.hash(s.name(h))) // it may be the first
-			rows = append(rows, s.hostRow(id, h.due, h.why))
-		} else {
-			h.clear(stored)
-			rows = append(rows, storage.Row{Key: row.HostKey + string(s.name(h))})
-		}
-		hosts = append(hosts, id)
-	}
-	return rows, hosts
 }
 
 // savesLocked returns the rows that saves wants written; settleSavesLocked must follow.
 func (s *shard) savesLocked() (rows []storage.Row) {
-	rows, hosts := s.sched.saves()
+	rows, hosts := s.core.Saves()
 	s.committer.saving = append(s.committer.saving, hosts...)
 	return rows
 }
@@ -135,61 +64,17 @@ func (s *shard) savesLocked() (rows []storage.Row) {
 func (s *shard) settleSavesLocked(err error) {
 	for _, id := range s.committer.saving {
 		if err != nil {
-			h := s.sched.hosts.At(id)
-			h.set(unsaved | stored) // as far as anybody knows
+			h := s.core.Hosts.At(id)
+			h.Set(mercator.Unsaved | mercator.Stored) // as far as anybody knows
 		}
 		s.unpinLocked(id, s.last)
 	}
 	s.committer.saving = s.committer.saving[:0]
 }
 
-// absentee is a host that was not in memory when a call needed it, and what the
-// Spill said about it.
-type absentee struct {
-	hash  uint64
-	host  string
-	state row.Host
-	found bool // it has a row
-	known bool // the Spill was asked
-	left  uint32
-}
-
-// absent reports whether a must be read before its host may be named.
-func (s *scheduler) absent(a *absentee) bool {
-	if !s.dormant.MayHaveRow(a.hash) || s.lookup(a.hash, a.host) != 0 {
-		return false
-	}
-	left := s.dormant.Departures(a.hash)
-	if a.known && a.left == left {
-		return false
-	}
-	a.known, a.left = false, left // it may have come and gone since it was read
-	return true
-}
-
-// comeBack makes a's host resident if it has a row and is not. youngest is the token of the last
-// lease.
-func (s *scheduler) comeBack(a *absentee, youngest uint64, now int64) {
-	if !a.known || !a.found || s.lookup(a.hash, a.host) != 0 {
-		return
-	}
-	id := s.ensure(a.hash, a.host)
-	s.remember(id, &a.state, youngest, now)
-	s.settle(id, now)
-}
-
-// startAfter is the time before which a host with the given gap between contacts may not
-// be contacted because the store was opened after a crash.
-func (s *scheduler) startAfter(gap int64) int64 {
-	if s.reopenedAt == notReopened {
-		return 0
-	}
-	return s.reopenedAt + max(s.cfg.maxDelay, gap)
-}
-
 // read asks the Spill for a's row.
-func (s *shard) readRow(ctx context.Context, a *absentee) error {
-	key, found := row.HostKey+a.host, false
+func (s *shard) readRow(ctx context.Context, a *mercator.Absentee) error {
+	key, found := row.HostKey+a.Host, false
 	value, err := patience.Ask(ctx, s.abandoned, func() (*[]byte, error) {
 		v, found, err := s.opts.Spill.Row(key)
 		if !found {
@@ -198,28 +83,28 @@ func (s *shard) readRow(ctx context.Context, a *absentee) error {
 		return &v, err
 	})
 	if found = value != nil; err == nil && found {
-		a.state, err = row.ParseHost(a.host, *value)
+		a.State, err = row.ParseHost(a.Host, *value)
 	}
 	if err != nil {
 		if s.isClosed() {
 			return ErrClosed
 		}
-		return fmt.Errorf("frontier: host %s: %w", a.host, err)
+		return fmt.Errorf("frontier: host %s: %w", a.Host, err)
 	}
-	a.found, a.known = found, true
+	a.Found, a.Known = found, true
 	return nil
 }
 
 // lockWithHost takes the lock with the host in memory if anything was stored of
 // it, which ctx ends. After an error, ErrClosed too, the lock is not held.
 func (f *Frontier) lockWithHost(ctx context.Context, host string) error {
-	a := absentee{hash: f.hostHash(host), host: host}
+	a := mercator.Absentee{Hash: f.hostHash(host), Host: host}
 	for {
 		if err := f.lockOpen(); err != nil {
 			return err
 		}
-		if !f.sched.absent(&a) {
-			f.sched.comeBack(&a, f.token, f.last)
+		if !f.core.Absent(&a) {
+			f.core.ComeBack(&a, f.token, f.last)
 			return nil
 		}
 		f.mu.Unlock()
@@ -233,8 +118,8 @@ func (f *Frontier) lockWithHost(ctx context.Context, host string) error {
 // of hosts that its new entries name. If not, all of them are in memory that
 // have one.
 func (s *shard) hostsAbsentLocked(o *op) bool {
-	c := s.sched
-	if c.dormant.Rows() == 0 {
+	c := s.core
+	if c.Dormant.Rows() == 0 {
 		return false
 	}
 	absent := false
@@ -245,8 +130,8 @@ func (s *shard) hostsAbsentLocked(o *op) bool {
 			continue
 		}
 		if e.absentee == 0 {
-			a := absentee{hash: e.hash, host: e.host}
-			if !s.sched.absent(&a) {
+			a := mercator.Absentee{Hash: e.hash, Host: e.host}
+			if !s.core.Absent(&a) {
 				present = i
 				continue
 			}
@@ -255,15 +140,15 @@ func (s *shard) hostsAbsentLocked(o *op) bool {
 			absent = true
 			continue
 		}
-		absent = s.sched.absent(&o.absent[e.absentee-1]) || absent
+		absent = s.core.Absent(&o.absent[e.absentee-1]) || absent
 	}
 	if absent {
 		return true
 	}
 	for i := range o.absent {
 		a := &o.absent[i]
-		if !s.sched.absent(a) { // else its entry turned out to be known
-			s.sched.comeBack(a, s.token, s.last)
+		if !s.core.Absent(a) { // else its entry turned out to be known
+			s.core.ComeBack(a, s.token, s.last)
 		}
 	}
 	return false
@@ -272,7 +157,7 @@ func (s *shard) hostsAbsentLocked(o *op) bool {
 // readHosts reads the rows that hostsAbsentLocked wants.
 func (s *shard) readHosts(o *op) error {
 	for i := range o.absent {
-		if a := &o.absent[i]; !a.known {
+		if a := &o.absent[i]; !a.Known {
 			if err := s.readRow(o.context(), a); err != nil {
 				return err
 			}
@@ -282,30 +167,20 @@ func (s *shard) readHosts(o *op) error {
 }
 
 // newAbsentees lists the hosts of records.
-func newAbsentees(records []timed.Loaded) []absentee {
-	var hosts []absentee
+func newAbsentees(records []timed.Loaded) []mercator.Absentee {
+	var hosts []mercator.Absentee
 	listed := map[string]bool{}
 	for i := range records {
 		if r := &records[i]; !listed[r.Host] {
 			listed[r.Host] = true
-			hosts = append(hosts, absentee{hash: r.Hash, host: r.Host})
+			hosts = append(hosts, mercator.Absentee{Hash: r.Hash, Host: r.Host})
 		}
 	}
 	return hosts
 }
 
-// absentees returns those of the hosts that must be read before they may be named.
-func (s *scheduler) absentees(hosts []absentee) (wanted []*absentee) {
-	for i := range hosts {
-		if s.absent(&hosts[i]) {
-			wanted = append(wanted, &hosts[i])
-		}
-	}
-	return wanted
-}
-
 // readRows reads the rows of hosts.
-func (s *shard) readRows(hosts []*absentee) error {
+func (s *shard) readRows(hosts []*mercator.Absentee) error {
 	for _, a := range hosts {
 		if err := s.readRow(patience.Forever, a); err != nil {
 			return err
@@ -337,9 +212,9 @@ func (f *Frontier) makeRoom() (freed bool) {
 	if f.opts.Spill == nil {
 		return false
 	}
-	c := f.sched
+	c := f.core
 	f.mu.Lock()
-	gen, left := f.gen, c.hosts.Len()+c.idle.Len()
+	gen, left := f.gen, c.Hosts.Len()+c.Idle.Len()
 	f.mu.Unlock()
 	footprint := f.opts.Spill.Footprint()
 	f.mu.Lock()
@@ -348,9 +223,9 @@ func (f *Frontier) makeRoom() (freed bool) {
 	}
 	f.mu.Unlock()
 	for f.lockOpen() == nil {
-		c.advance(f.last) // hosts whose delays have passed
+		c.Advance(f.last) // hosts whose delays have passed
 		f.departLocked()
-		n := c.hosts.Len() + c.idle.Len()
+		n := c.Hosts.Len() + c.Idle.Len()
 		fewer := n < left
 		left, freed = n, freed || fewer
 		f.dispatchLocked()
@@ -397,4 +272,24 @@ func (s *shard) sharePopularLocked() {
 	young := max(0, budget/16-s.known.YoungSize()) // that may yet come
 	rest := budget*3/4 - s.footprint - young - s.fixedLocked()
 	s.known.Popular.SetLimit(max(minPopular, min(budget/4, rest)))
+}
+
+// hostBytes is what a host with one queue costs in memory.
+const hostBytes = int64(unsafe.Sizeof(mercator.Host{})+unsafe.Sizeof(mercator.Queue{})) + 24 + 12
+
+// noteLocked adds the host's row to o if it is wanted: see note. Then the host is pinned until o is
+// settled.
+func (s *shard) noteLocked(o *op, id uint32, due int64, why mercator.Why, now int64) {
+	if saved, ok := s.core.Note(id, due, why, now); ok {
+		s.pinLocked(o, id)
+		o.rows = append(o.rows, saved)
+	}
+}
+
+// pinLocked keeps a host in memory until o is settled.
+func (s *shard) pinLocked(o *op, id uint32) {
+	if o.pinned == 0 {
+		s.core.Hosts.At(id).Pins++
+		o.pinned = id
+	}
 }

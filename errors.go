@@ -195,22 +195,6 @@ func (e *PriorityError) Error() string {
 	return fmt.Sprintf("frontier: priority %d; want 1 to %d", e.Got, e.Levels)
 }
 
-// SelectorError reports a Selector that chose a priority with nothing available, or
-// panicked. Nothing was handed out and nothing is lost.
-type SelectorError struct {
-	Got       int
-	Available []int
-	Panicked  any // what it panicked with, if it did; then Got is 0
-}
-
-// Error implements error.
-func (e *SelectorError) Error() string {
-	if e.Panicked != nil {
-		return fmt.Sprintf("frontier: selector panicked: %v; available are %v", e.Panicked, e.Available)
-	}
-	return fmt.Sprintf("frontier: selector chose %d; available are %v", e.Got, e.Available)
-}
-
 // CorruptError reports a stored record or file that cannot be read: see
 // storage.CorruptError.
 type CorruptError = storage.CorruptError

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -181,40 +182,31 @@ func (x *exporter) Host(name string, s *row.Host) {
 	f := x.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.sched.reopenedAt != notReopened { // the store was opened after a crash
-		if at := instant.Millis(f.wall(max(f.sched.startsAt, f.sched.startOfRow(s, f.last), f.startOfHost(name)))); at > s.Due {
-			s.Due, s.Why = at, uint8(whyReopened)
+	if f.core.ReopenedAt != mercator.NotReopened { // the store was opened after a crash
+		if at := instant.Millis(f.wall(max(f.core.StartsAt, f.core.StartOfRow(s, f.last), f.startOfHost(name)))); at > s.Due {
+			s.Due, s.Why = at, uint8(mercator.WhyReopened)
 		}
 	}
 	if s.Due <= max(x.Header.Moment, x.Header.Held) { // the header has the time that holds for all
-		s.Due, s.Why = 0, uint8(whyNone)
-	} else if s.Why == uint8(whyNone) { // as of a host that is being contacted
-		s.Why = uint8(whyDelay)
+		s.Due, s.Why = 0, uint8(mercator.WhyNone)
+	} else if s.Why == uint8(mercator.WhyNone) { // as of a host that is being contacted
+		s.Why = uint8(mercator.WhyDelay)
 	}
-	if s.Trouble.Free <= max(x.Header.Moment, x.Header.Held) || !why(s.Why).forgettable() {
+	if s.Trouble.Free <= max(x.Header.Moment, x.Header.Held) || !mercator.Why(s.Why).Forgettable() {
 		s.Trouble.Free = 0 // or it is due
 	}
-	if !f.sched.limits.Counts(name, s.Used, f.date(instant.FromMillis(x.Header.Moment))) {
+	if !f.core.Limits.Counts(name, s.Used, f.date(instant.FromMillis(x.Header.Moment))) {
 		s.Used = row.Usage{}
 	}
-	if t := f.sched.troubleOfRow(s, f.token, f.last); t.Over() || t.Until() <= f.owed(instant.FromMillis(x.Header.Moment)) {
+	if t := f.core.TroubleOfRow(s, f.token, f.last); t.Over() || t.Until() <= f.owed(instant.FromMillis(x.Header.Moment)) {
 		s.Trouble = row.Trouble{}
 	}
 	if s.Group == "" || *s != (row.Host{Group: s.Group}) {
 		return
 	}
-	if h := f.sched.lookup(f.hostHash(name), name); h == 0 || f.sched.rests(h) {
+	if h := f.core.Lookup(f.hostHash(name), name); h == 0 || f.core.Rests(h) {
 		s.Group = "" // it belongs to none when it comes back
 	}
-}
-
-// rests reports whether a host has no URLs and no leases.
-func (s *scheduler) rests(id uint32) bool {
-	switch h := s.hosts.At(id); h.place {
-	case nowhere, idling, departing:
-		return h.waiting == 0 && h.scheduled == 0 && s.firstLease(id) == 0
-	}
-	return false
 }
 
 // exportAtOnce is how many hosts or groups are looked at under one lock.
@@ -224,9 +216,9 @@ const exportAtOnce = 128
 func (x *exporter) beginLocked() {
 	f := x.f
 	now := f.nowLocked()
-	x.Header.Moment, x.Header.Key = instant.Millis(f.wall(now)), f.sched.key
-	if f.sched.startsAt > now {
-		x.Header.Held = instant.Millis(f.wall(f.sched.startsAt))
+	x.Header.Moment, x.Header.Key = instant.Millis(f.wall(now)), f.core.Key
+	if f.core.StartsAt > now {
+		x.Header.Held = instant.Millis(f.wall(f.core.StartsAt))
 	}
 }
 
@@ -258,10 +250,10 @@ func (x *exporter) gather() (storage.Snapshot, error) {
 // store what left memory before it was looked at.
 func (x *exporter) clocks(storage.Snapshot) error {
 	f := x.f
-	if err := x.inMemory(func() uint32 { return f.sched.hosts.Top }, x.addHostLocked); err != nil {
+	if err := x.inMemory(func() uint32 { return f.core.Hosts.Top }, x.addHostLocked); err != nil {
 		return err
 	}
-	if err := x.inMemory(func() uint32 { return f.sched.groups.Top }, x.addGroupLocked); err != nil {
+	if err := x.inMemory(func() uint32 { return f.core.Groups.Top }, x.addGroupLocked); err != nil {
 		return err
 	}
 	s, err := f.opts.Spill.Snapshot()
@@ -307,30 +299,30 @@ func (x *exporter) inMemory(top func() uint32, add func(id uint32, now int64, ta
 // the store may be out of date.
 func (x *exporter) addHostLocked(id uint32, now int64, take func(storage.Row)) {
 	f := x.f
-	c := f.sched
-	h := c.hosts.At(id)
-	if h.nameLen == 0 {
+	c := f.core
+	h := c.Hosts.At(id)
+	if h.NameLen == 0 {
 		return
 	}
-	due := c.restsUntil(id)
-	for range c.leasesOf(id) { // its contact may go on: it counts as contacted now
-		due = max(due, now+max(f.longestDelay(string(c.name(h))), c.learnedGap(id)))
+	due := c.RestsUntil(id)
+	for range c.LeasesOf(id) { // its contact may go on: it counts as contacted now
+		due = max(due, now+max(f.longestDelay(string(c.Name(h))), c.LearnedGap(id)))
 		f.leasedTroubleLocked(id, now)
 	}
-	if due > now || h.learned() || h.group != 0 || h.has(stored) {
-		take(f.sched.hostRow(id, due, h.why))
+	if due > now || h.Learned() || h.Group != 0 || h.Has(mercator.Stored) {
+		take(f.core.HostRow(id, due, h.Why))
 	}
 }
 
 func (x *exporter) addGroupLocked(id uint32, now int64, take func(storage.Row)) {
 	f := x.f
-	g := f.sched.groups.At(id)
-	if g.nameLen == 0 {
+	g := f.core.Groups.At(id)
+	if g.NameLen == 0 {
 		return
 	}
-	name, free := f.sched.groupName(g), f.sched.slotsOf(id).last()
-	if g.used > 0 {
-		free = max(free, now+f.sched.longest(g))
+	name, free := f.core.GroupName(g), f.core.SlotsOf(id).Last()
+	if g.Used > 0 {
+		free = max(free, now+f.core.Longest(g))
 	}
 	take(storedGroup(f.groupRules.of(name), instant.Millis(f.wall(free))).Row(name))
 }
@@ -338,7 +330,7 @@ func (x *exporter) addGroupLocked(id uint32, now int64, take func(storage.Row)) 
 // copyAll copies the content of a frontier without a Spill, under one lock.
 func (x *exporter) copyAll() error {
 	f := x.f
-	c := f.sched
+	c := f.core
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -347,12 +339,12 @@ func (x *exporter) copyAll() error {
 	x.beginLocked()
 	now := f.last
 	take := func(r storage.Row) { _ = x.AddRow(r.Key, r.Value, true) }
-	for _, y := range c.crawls {
+	for _, y := range c.Crawls {
 		if y == nil {
 			continue
 		}
-		take(storedCrawl(y.id, &y.settings).Row())
-		x.copyUsedLocked(limit.OfCrawl(y.id), take)
+		take(storedCrawl(y.ID, &y.Settings).Row())
+		x.copyUsedLocked(limit.OfCrawl(y.ID), take)
 	}
 	for _, r := range f.controls.Load().All() {
 		x.copyUsedLocked(r.scope.subject(), take)
@@ -362,14 +354,14 @@ func (x *exporter) copyAll() error {
 	x.copyValuesLocked(take)
 	x.copyForgottenLocked(take)
 	for name, s := range f.groupRules.Load().All() {
-		if f.sched.groupNamed(name) == 0 {
+		if f.core.GroupNamed(name) == 0 {
 			take(storedGroup(*s, 0).Row(name))
 		}
 	}
-	for id := uint32(1); id <= c.groups.Top; id++ {
+	for id := uint32(1); id <= c.Groups.Top; id++ {
 		x.addGroupLocked(id, now, take)
 	}
-	for id := uint32(1); id <= c.hosts.Top; id++ {
+	for id := uint32(1); id <= c.Hosts.Top; id++ {
 		x.addHostLocked(id, now, take)
 	}
 	if err := x.copyURLsLocked(); err != nil {
@@ -388,24 +380,24 @@ func (x *exporter) copyAll() error {
 // of their queues, and those that wait for their time.
 func (x *exporter) copyURLsLocked() error {
 	f := x.f
-	c := f.sched
+	c := f.core
 	if err := x.copyLeasedLocked(); err != nil {
 		return err
 	}
-	for id := uint32(1); id <= c.hosts.Top; id++ {
-		if c.hosts.At(id).nameLen == 0 {
+	for id := uint32(1); id <= c.Hosts.Top; id++ {
+		if c.Hosts.At(id).NameLen == 0 {
 			continue
 		}
 		if err := x.copyQueuesLocked(id); err != nil {
 			return err
 		}
 	}
-	scheduled := slices.Clone(c.scheduled.Items)
+	scheduled := slices.Clone(c.Scheduled.Items)
 	slices.SortFunc(scheduled, func(a, b timeheap.Item) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(c.records.At(arena.Ref(a.ID)).Seq(), c.records.At(arena.Ref(b.ID)).Seq()))
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(c.Records.At(arena.Ref(a.ID)).Seq(), c.Records.At(arena.Ref(b.ID)).Seq()))
 	})
 	for _, it := range scheduled {
-		if err := x.copyURLLocked(it.Aux, f.dueMillis(it.At), c.records.At(arena.Ref(it.ID))); err != nil {
+		if err := x.copyURLLocked(it.Aux, f.dueMillis(it.At), c.Records.At(arena.Ref(it.ID))); err != nil {
 			return err
 		}
 	}
@@ -415,18 +407,18 @@ func (x *exporter) copyURLsLocked() error {
 // copyLeasedLocked copies the URLs that are leased, in the order in which they
 // waited.
 func (x *exporter) copyLeasedLocked() error {
-	c := x.f.sched
-	var out []leaseRecord
-	for _, it := range c.expiry.Items {
-		if l := *c.leases.At(it.ID); l.record != 0 && l.dead == 0 {
+	c := x.f.core
+	var out []mercator.Lease
+	for _, it := range c.Expiry.Items {
+		if l := *c.Leases.At(it.ID); l.Record != 0 && l.Dead == 0 {
 			out = append(out, l)
 		}
 	}
-	slices.SortFunc(out, func(a, b leaseRecord) int {
-		return cmp.Compare(c.records.At(a.record).Seq(), c.records.At(b.record).Seq())
+	slices.SortFunc(out, func(a, b mercator.Lease) int {
+		return cmp.Compare(c.Records.At(a.Record).Seq(), c.Records.At(b.Record).Seq())
 	})
 	for i := range out {
-		if err := x.copyURLLocked(out[i].queue, 0, c.records.At(out[i].record)); err != nil {
+		if err := x.copyURLLocked(out[i].Queue, 0, c.Records.At(out[i].Record)); err != nil {
 			return err
 		}
 	}
@@ -435,11 +427,11 @@ func (x *exporter) copyLeasedLocked() error {
 
 // copyQueuesLocked copies the URLs of a host that wait.
 func (x *exporter) copyQueuesLocked(id uint32) error {
-	c := x.f.sched
-	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
-		q := c.queues.At(qid)
-		for ref := range c.fifo.After(&q.Queue, 0) {
-			if err := x.copyURLLocked(qid, 0, c.records.At(ref)); err != nil {
+	c := x.f.core
+	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
+		q := c.Queues.At(qid)
+		for ref := range c.Fifo.After(&q.Queue, 0) {
+			if err := x.copyURLLocked(qid, 0, c.Records.At(ref)); err != nil {
 				return err
 			}
 		}
@@ -449,18 +441,18 @@ func (x *exporter) copyQueuesLocked(id uint32) error {
 
 // copyURLLocked copies a record, unless it was deleted.
 func (x *exporter) copyURLLocked(qid uint32, due int64, r record.Resident) error {
-	c := x.f.sched
-	q := c.queues.At(qid)
-	if r.Seq() <= c.deadIn(q).Seq {
+	c := x.f.core
+	q := c.Queues.At(qid)
+	if r.Seq() <= c.DeadIn(q).Seq {
 		return nil
 	}
-	host := c.name(c.hosts.At(q.host))
-	return x.url(&storage.Queue{Host: hostkey.String(host), Crawl: c.crawlOf(q).id, Priority: q.priority}, due, r.Body())
+	host := c.Name(c.Hosts.At(q.Host))
+	return x.url(&storage.Queue{Host: hostkey.String(host), Crawl: c.CrawlOf(q).ID, Priority: q.Priority}, due, r.Body())
 }
 
 // copyUsedLocked copies the use of limits.
 func (x *exporter) copyUsedLocked(of limit.Subject, take func(storage.Row)) {
-	if r, ok := x.f.sched.limits.Row(of); ok {
+	if r, ok := x.f.core.Limits.Row(of); ok {
 		take(r)
 	}
 }

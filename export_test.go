@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
@@ -16,14 +17,14 @@ import (
 func (f *Frontier) Homeless() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.sched.records.Homeless()
+	return f.core.Records.Homeless()
 }
 
 // Looked returns how many records of queues rounds of moving have looked at.
 func (f *Frontier) Looked() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.sched.moves.Looked()
+	return f.core.Moves.Looked()
 }
 
 // WalkURLs lists what waits of a host, with steps so short, and calls between
@@ -31,14 +32,14 @@ func (f *Frontier) Looked() uint64 {
 func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []string, err error) {
 	w := urlWindow{Window: view.Begin(0, math.MaxInt32), listing: &urlListing{f: f, ctx: context.Background()}, host: host}
 	f.mu.Lock()
-	walk := f.sched.beginWalk(f.sched.lookup(f.hostHash(host), host), nil)
+	walk := f.core.BeginWalk(f.core.Lookup(f.hostHash(host), host), nil)
 	walk.Part, walk.Record = w.visitPart, w.visit
-	for f.sched.fifo.Step(walk, steps) {
+	for f.core.Fifo.Step(walk, steps) {
 		f.mu.Unlock()
 		between()
 		f.mu.Lock()
 	}
-	f.sched.endWalk(walk)
+	f.core.EndWalk(walk)
 	f.mu.Unlock()
 	between()
 	if err := w.Read(&f.urlRanges, w.load); err != nil {
@@ -76,9 +77,9 @@ func (f *Frontier) DeleteUnswept(s Scope) (sweep func()) {
 func (f *Frontier) LayAside(host string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	id := f.sched.lookup(f.hostHash(host), host)
-	f.sched.detach(id)
-	f.sched.put(f.sched.hosts.At(id), unpurged)
+	id := f.core.Lookup(f.hostHash(host), host)
+	f.core.Detach(id)
+	f.core.Put(f.core.Hosts.At(id), mercator.Unpurged)
 }
 
 // DeleteCrawlUnswept is DeleteUnswept for a crawl.
@@ -90,8 +91,8 @@ func (f *Frontier) deleteUnswept(d *deletion) (sweep func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.numberedLocked(d)
-	f.sched.tombstones.Add(&d.Tombstone)
-	f.sched.offerDeleted(&d.Tombstone)
+	f.core.Tombstones.Add(&d.Tombstone)
+	f.core.OfferDeleted(&d.Tombstone)
 	return func() { f.sweep(d) }
 }
 
@@ -100,7 +101,7 @@ func (f *Frontier) deleteUnswept(d *deletion) (sweep func()) {
 // hosts does that.
 func (f *Frontier) CountMoves() *int {
 	n := new(int)
-	c := f.sched
+	c := f.core
 	counted := func(moved func(uint32, int)) func(uint32, int) {
 		return func(id uint32, i int) {
 			*n++
@@ -109,7 +110,7 @@ func (f *Frontier) CountMoves() *int {
 			}
 		}
 	}
-	for _, h := range []*timeheap.Heap{&c.pace, &c.parks, &c.idle, &c.expiry, &c.scheduled.Heap} {
+	for _, h := range []*timeheap.Heap{&c.Pace, &c.Parks, &c.Idle, &c.Expiry, &c.Scheduled.Heap} {
 		h.Moved = counted(h.Moved)
 	}
 	return n

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -77,7 +78,7 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			f.mu.Unlock()
 			return errForgotten
 		}
-		id := f.sched.lookup(e.hash, e.host)
+		id := f.core.Lookup(e.hash, e.host)
 		o := newOp()
 		o.ctx = ctx
 		if id != 0 && f.forceLeasedLocked(o, id, &e, b.URL) {
@@ -85,7 +86,7 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			o.free()
 			return err
 		}
-		if id != 0 && f.sched.hosts.At(id).pins > 0 { // perhaps this URL is on its way to disk
+		if id != 0 && f.core.Hosts.At(id).Pins > 0 { // perhaps this URL is on its way to disk
 			err := f.submitAndUnlock(o) // returns when what is on its way has arrived
 			o.free()
 			if err != nil {
@@ -117,15 +118,15 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 					o.free()
 					return errForgotten
 				}
-				if !o.ends && f.sched.lookup(e.hash, e.host) != id { // it left memory meanwhile
+				if !o.ends && f.core.Lookup(e.hash, e.host) != id { // it left memory meanwhile
 					f.mu.Unlock()
 					o.free()
 					continue
 				}
 			}
 		}
-		if !o.ends && !f.sched.timed.Empty() {
-			o.noteBlock = f.sched.timed.Last()
+		if !o.ends && !f.core.Timed.Empty() {
+			o.noteBlock = f.core.Timed.Last()
 		}
 		err := f.submitAndUnlock(o)
 		o.free()
@@ -136,17 +137,17 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 // forceLeasedLocked makes a lease's URL come again after its Done, if e is of it. With a Spill o
 // becomes what makes that durable.
 func (s *shard) forceLeasedLocked(o *op, id uint32, e *newEntry, url []byte) bool {
-	c := s.sched
+	c := s.core
 	forgotten := s.forgottenLocked(e.host, e.crawl)
-	for lease := range c.leasesOf(id) {
-		l := c.leases.At(lease)
-		if l.record == 0 || c.crawlOf(c.queues.At(l.queue)).id != e.crawl || !c.records.HasURL(l.record, url) || c.records.At(l.record).Seq() <= forgotten {
+	for lease := range c.LeasesOf(id) {
+		l := c.Leases.At(lease)
+		if l.Record == 0 || c.CrawlOf(c.Queues.At(l.Queue)).ID != e.crawl || !c.Records.HasURL(l.Record, url) || c.Records.At(l.Record).Seq() <= forgotten {
 			continue
 		}
 		again := *e
 		again.index, again.marked, again.forcedAt = -1, false, s.seq
 		again.body = append([]byte(nil), e.body...)
-		seq := c.records.At(l.record).Seq()
+		seq := c.Records.At(l.Record).Seq()
 		before := s.again[seq]
 		s.again[seq] = &again
 		if s.opts.Spill == nil {
@@ -175,7 +176,7 @@ func (s *shard) againLocked(ref arena.Ref) *newEntry {
 	if len(s.again) == 0 || ref == 0 {
 		return nil
 	}
-	return s.again[s.sched.records.At(ref).Seq()]
+	return s.again[s.core.Records.At(ref).Seq()]
 }
 
 // admitAgainLocked makes o admit what a record comes again as.
@@ -216,29 +217,29 @@ func (r *recovery) again(key string, value []byte) error {
 // takeOutLocked looks for the URL among the host's records in memory, and makes
 // o the end of the one it finds.
 func (f *Frontier) takeOutLocked(o *op, id uint32, e *newEntry, url []byte) bool {
-	c, crawl, forgotten := f.sched, e.crawl, f.forgottenURLsLocked(e.host, e.crawl)
-	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
-		q := c.queues.At(qid)
-		if c.crawlOf(q).id != crawl {
+	c, crawl, forgotten := f.core, e.crawl, f.forgottenURLsLocked(e.host, e.crawl)
+	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
+		q := c.Queues.At(qid)
+		if c.CrawlOf(q).ID != crawl {
 			continue
 		}
-		if at, ok := c.fifo.Find(&q.Queue, url, forgotten); ok {
-			f.withdrawLocked(o, qid, at.Ref, func() { c.fifo.Remove(at) })
+		if at, ok := c.Fifo.Find(&q.Queue, url, forgotten); ok {
+			f.withdrawLocked(o, qid, at.Ref, func() { c.Fifo.Remove(at) })
 			return true
 		}
 	}
-	if c.hosts.At(id).scheduled == 0 {
+	if c.Hosts.At(id).Scheduled == 0 {
 		return false
 	}
-	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
-		if c.crawlOf(c.queues.At(qid)).id != crawl {
+	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
+		if c.CrawlOf(c.Queues.At(qid)).ID != crawl {
 			continue
 		}
-		for i := range c.scheduled.Of(qid) {
-			it := c.scheduled.Items[i]
-			if ref := arena.Ref(it.ID); c.records.HasURL(ref, url) && c.records.At(ref).Seq() > forgotten {
-				c.unschedule(i)
-				o.due = it.At
+		for i := range c.Scheduled.Of(qid) {
+			it := c.Scheduled.Items[i]
+			if ref := arena.Ref(it.ID); c.Records.HasURL(ref, url) && c.Records.At(ref).Seq() > forgotten {
+				c.Unschedule(i)
+				o.Due = it.At
 				f.endsLocked(o, it.Aux, ref)
 				return true
 			}
@@ -250,37 +251,37 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, e *newEntry, url []byte) bool
 // withdrawLocked makes o the end of a waiting record, which remove takes out of
 // its queue.
 func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func()) {
-	c := f.sched
-	q := c.queues.At(qid)
-	h := c.hosts.At(q.host)
-	c.fifo.Took(q.host, ref)
+	c := f.core
+	q := c.Queues.At(qid)
+	h := c.Hosts.At(q.Host)
+	c.Fifo.Took(q.Host, ref)
 	f.endsLocked(o, qid, ref)
-	switch h.place {
-	case leased, loading, called:
+	switch h.Place {
+	case mercator.Leased, mercator.Loading, mercator.Called:
 		remove()
-		c.counted(q, -1)
+		c.Counted(q, -1)
 	default: // its place depends on which of its queues have URLs, and whether any
-		served := h.served
-		c.detach(q.host)
+		served := h.Served
+		c.Detach(q.Host)
 		remove()
-		c.counted(q, -1)
-		h.served = served
-		c.settle(q.host, f.nowLocked())
+		c.Counted(q, -1)
+		h.Served = served
+		c.Settle(q.Host, f.nowLocked())
 	}
 }
 
 // unreadLocked lists the parts on disk in which URLs of the host wait.
 func (s *shard) unreadLocked(id uint32, crawl uint32) []loadJob {
-	c := s.sched
+	c := s.core
 	var jobs []loadJob
-	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
-		q := c.queues.At(qid)
-		if c.crawlOf(q).id != crawl {
+	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
+		q := c.Queues.At(qid)
+		if c.CrawlOf(q).ID != crawl {
 			continue
 		}
-		for pid := range c.fifo.Parts(&q.Queue) {
-			if want := c.blocks.Unread(pid); want != 0 {
-				jobs = append(jobs, *s.jobLocked(choice{host: id, queue: qid, load: pid, want: want}))
+		for pid := range c.Fifo.Parts(&q.Queue) {
+			if want := c.Blocks.Unread(pid); want != 0 {
+				jobs = append(jobs, *s.jobLocked(mercator.Choice{Host: id, Queue: qid, Load: pid, Want: want}))
 			}
 		}
 	}
@@ -291,7 +292,7 @@ func (s *shard) unreadLocked(id uint32, crawl uint32) []loadJob {
 // its record. If the record was taken meanwhile, the search must begin again.
 func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, e *newEntry, url []byte) (again bool, err error) {
 	for _, job := range jobs {
-		records, err := f.readFor(ctx, job.part, job.want)
+		records, err := f.readFor(ctx, job.part, job.Want)
 		if err != nil {
 			return false, err
 		}
@@ -300,18 +301,18 @@ func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, e *n
 				continue
 			}
 			f.mu.Lock()
-			c := f.sched
+			c := f.core
 			if r.Seq <= f.forgottenURLsLocked(e.host, e.crawl) {
 				f.mu.Unlock()
 				continue
 			}
 			defer f.mu.Unlock()
-			if c.blocks.Part(job.load) != job.part || c.blocks.Unread(job.load)&(1<<r.Pos) == 0 {
+			if c.Blocks.Part(job.Load) != job.part || c.Blocks.Unread(job.Load)&(1<<r.Pos) == 0 {
 				return true, nil
 			}
-			ref := c.records.Store(r.Seq, r.Body)
-			c.fifo.SetHome(ref, job.load, r.Pos)
-			f.withdrawLocked(o, job.queue, ref, func() {})
+			ref := c.Records.Store(r.Seq, r.Body)
+			c.Fifo.SetHome(ref, job.Load, r.Pos)
+			f.withdrawLocked(o, job.Queue, ref, func() {})
 			return false, nil
 		}
 	}
@@ -363,33 +364,33 @@ func (s *shard) supersededLocked(r *timed.Loaded) bool { return s.notes.Outdated
 // superseded records before their time: while they are few, or if the crawl might
 // be over without them.
 func (s *shard) sweepWantedLocked() bool {
-	c := s.sched
-	unread := c.timed.Len()
+	c := s.core
+	unread := c.Timed.Len()
 	switch {
 	case s.closed || s.draining || unread == 0:
 		return false
-	case s.notes.Sweeping(), c.timed.Purging():
+	case s.notes.Sweeping(), c.Timed.Purging():
 		return true
-	case c.timed.Postponed() && !s.opts.KeepOpen && c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.Min() == instant.Never && c.stats.Scheduled > 0:
+	case c.Timed.Postponed() && !s.opts.KeepOpen && c.Stats.Waiting+c.Stats.Leased == 0 && c.Scheduled.Min() == instant.Never && c.Stats.Scheduled > 0:
 		return true // the crawl might be over without what is dead
 	case !s.notes.Unswept():
 		return false
 	}
-	return unread <= sweepAtMost || c.stats.Finished > 0 && s.notes.Young() >= sweepFor*unread ||
-		c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.Min() == instant.Never && c.stats.Scheduled > 0 && c.stats.Scheduled <= 4*int64(s.notes.Len())
+	return unread <= sweepAtMost || c.Stats.Finished > 0 && s.notes.Young() >= sweepFor*unread ||
+		c.Stats.Waiting+c.Stats.Leased == 0 && c.Scheduled.Min() == instant.Never && c.Stats.Scheduled > 0 && c.Stats.Scheduled <= 4*int64(s.notes.Len())
 }
 
 // beginSweepLocked begins to read a block that is to be looked through; the zero item if
 // it was read meanwhile.
 func (s *shard) beginSweepLocked() timeheap.Item {
-	t := &s.sched.timed
+	t := &s.core.Timed
 	if !s.notes.Sweeping() && !t.Purging() && t.Postponed() {
 		t.PurgeNow()
 	}
 	if t.Purging() {
 		return t.BeginPurge()
 	}
-	return s.notes.BeginSweep(&s.sched.timed)
+	return s.notes.BeginSweep(&s.core.Timed)
 }
 
 // outdated lists notes that say nothing of an unread block. Once a checkpoint has
@@ -397,7 +398,7 @@ func (s *shard) beginSweepLocked() timeheap.Item {
 func (s *shard) outdated() (ms []storage.Mark, seen timed.Seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen = s.notes.Seen(&s.sched.timed)
+	seen = s.notes.Seen(&s.core.Timed)
 	n := 0
 	for m := range s.notes.All() {
 		if n++; n%1024 == 0 {
@@ -419,11 +420,11 @@ func (r *recovery) superseded(x logged, seq uint64) bool {
 	if f.notes.Len() == 0 {
 		return false
 	}
-	b, err := record.Decode(f.sched.records.At(x.ref).Body())
+	b, err := record.Decode(f.core.Records.At(x.ref).Body())
 	if err != nil {
 		return false // it was checked
 	}
-	c := f.sched
-	q := c.queues.At(x.queue)
-	return f.notes.Outdated(f.markOf(hostkey.String(c.name(c.hosts.At(q.host))), c.crawlOf(q).id, string(b.URL)), seq)
+	c := f.core
+	q := c.Queues.At(x.queue)
+	return f.notes.Outdated(f.markOf(hostkey.String(c.Name(c.Hosts.At(q.Host))), c.CrawlOf(q).ID, string(b.URL)), seq)
 }

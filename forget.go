@@ -60,7 +60,7 @@ func (s *shard) markOf(host string, crawl uint32, url string) storage.Mark {
 
 // markWith is markOf with a number of forgotten.
 func (s *shard) markWith(number uint64, crawl uint32, url string) (m storage.Mark) {
-	a, b := siphash.Hash128(s.sched.key[0]^uint64(crawl), s.sched.key[1]^number, hostkey.Bytes(url))
+	a, b := siphash.Hash128(s.core.Key[0]^uint64(crawl), s.core.Key[1]^number, hostkey.Bytes(url))
 	binary.LittleEndian.PutUint64(m[:8], a)
 	binary.LittleEndian.PutUint32(m[8:], uint32(b))
 	return m
@@ -206,7 +206,7 @@ func (s *shard) forgottenURLsLocked(host string, crawl uint32) uint64 {
 	if s.forgotten.of(host, crawl) == 0 {
 		return 0
 	}
-	return max(s.forgottenLocked(host, crawl), s.sched.storedTombstones.Of(hostkey.Bytes(host), crawl).Seq)
+	return max(s.forgottenLocked(host, crawl), s.core.StoredTombstones.Of(hostkey.Bytes(host), crawl).Seq)
 }
 
 // forgotten restores a number whose row was found.

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/known"
 	"github.com/seed-7440039f/frontier/internal/measure"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
@@ -107,7 +108,7 @@ type shard struct {
 	}
 
 	// Hosts and URLs.
-	sched     *scheduler
+	core      *mercator.Core
 	known     known.URLs
 	notes     timed.Notes
 	hints     hint.Pending
@@ -119,7 +120,7 @@ type shard struct {
 
 	// What operators said, on its way to disk.
 	ruleChanges  pending[string, *scopeRule] // by key of the rule
-	crawlChanges pending[uint32, crawlSettings]
+	crawlChanges pending[uint32, mercator.CrawlSettings]
 	deletions    []*deletion // that have a row, oldest first
 	sweeping     int         // sweepers
 
@@ -196,23 +197,23 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		reader:       make(chan struct{}, 1),
 		isEnded:      make(chan struct{}),
 		ruleChanges:  pending[string, *scopeRule]{},
-		crawlChanges: pending[uint32, crawlSettings]{},
+		crawlChanges: pending[uint32, mercator.CrawlSettings]{},
 		contacts:     map[uint32]*waitqueue.Queue[grant]{},
 		forcing:      map[storage.Mark]chan struct{}{},
 		again:        map[uint64]*newEntry{},
 		known:        known.New(),
-		sched: newScheduler(schedulerConfig{
-			levels:     o.Priorities,
-			quantum:    o.tuning.Quantum,
-			parkAfter:  int64(o.tuning.ParkAfter),
-			choose:     chooseBy(o.Selector),
-			strict:     selector.IsStrict(o.Selector),
-			groupMax:   int64(o.GroupDelay.Max()),
-			spill:      o.Spill != nil,
-			maxDelay:   all.maxDelay,
-			ahead:      int64(timedAhead),
-			backoff:    trouble.Backoff(o.Backoff),
-			quarantine: trouble.Quarantine(o.Quarantine),
+		core: mercator.New(mercator.Config{
+			Levels:     o.Priorities,
+			Quantum:    o.tuning.Quantum,
+			ParkAfter:  int64(o.tuning.ParkAfter),
+			Choose:     chooseBy(o.Selector),
+			Strict:     selector.IsStrict(o.Selector),
+			GroupMax:   int64(o.GroupDelay.Max()),
+			Spill:      o.Spill != nil,
+			MaxDelay:   all.maxDelay,
+			Ahead:      int64(mercator.TimedAhead),
+			Backoff:    trouble.Backoff(o.Backoff),
+			Quarantine: trouble.Quarantine(o.Quarantine),
 		}),
 	}}
 	f.events.queue.Deliver = func(e Event, lost int64) {
@@ -220,23 +221,23 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	}
 	f.abandoned, f.abandon = context.WithCancelCause(context.Background())
 	if o.Count {
-		f.sched.counts, f.sched.ending = count.NewTable(o.Spill != nil), map[endsOf]ended{}
+		f.core.Counts, f.core.Ending = count.NewTable(o.Spill != nil), map[mercator.EndsOf]mercator.Ended{}
 	}
-	f.sched.concurrency = f.concurrency
-	f.sched.clock = f.clock
-	f.sched.cfg.turned = f.limitTurnedLocked
-	f.sched.groupSettings = f.groupRules.want
-	f.sched.cfg.rules = &f.controls
+	f.core.Concurrency = f.concurrency
+	f.core.Clock = f.clock
+	f.core.Cfg.Turned = f.limitTurnedLocked
+	f.core.GroupSettings = f.groupRules.want
+	f.core.Cfg.Rules = &f.controls
 	f.peeker, _ = o.Spill.(storage.Peeker)
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.hinter, _ = o.Scheduler.(Hinter)
 	f.hints.Latest = f.hinter != nil || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
 	if o.Spill == nil {
-		f.sched.key = randomKey()
+		f.core.Key = randomKey()
 		return f, nil
 	}
 	f.footprint = o.Spill.Footprint()
-	f.sched.cfg.evictOver = f.residentLimitLocked() / 4
+	f.core.Cfg.EvictOver = f.residentLimitLocked() / 4
 	if err := f.recoverFor(ctx); err != nil {
 		return nil, err
 	}
@@ -300,7 +301,7 @@ func (f *Frontier) lock() {
 // again would tell little, and costs as much as much of what is done under the lock.
 func (f *Frontier) lockAt(at int64) {
 	f.mu.Lock()
-	if f.clock.Steady() && !f.clock.Stale(at) && f.sched.expiry.Min() > max(f.last, at) {
+	if f.clock.Steady() && !f.clock.Stale(at) && f.core.Expiry.Min() > max(f.last, at) {
 		f.last = max(f.last, at)
 	} else {
 		f.reapYieldingLocked()
@@ -344,13 +345,13 @@ func (f *Frontier) Err() error {
 // overLocked reports whether the crawl is over: nothing is left, or on its way, that
 // could be handed out.
 func (s *shard) overLocked() bool {
-	return s.sched.over() && s.finishing == 0 && !s.opts.KeepOpen && s.contactsPausedLocked() && !s.addsLocked()
+	return s.core.Over() && s.finishing == 0 && !s.opts.KeepOpen && s.contactsPausedLocked() && !s.addsLocked()
 }
 
 // contactsPausedLocked reports whether every Contact that waits is for a paused host.
 func (s *shard) contactsPausedLocked() bool {
 	for id := range s.contacts {
-		if h := s.sched.hosts.At(id); h.place != withheld || h.pos != withheldPaused && h.pos != withheldSpent {
+		if h := s.core.Hosts.At(id); h.Place != mercator.Withheld || h.Pos != mercator.WithheldPaused && h.Pos != mercator.WithheldSpent {
 			return false
 		}
 	}
@@ -359,7 +360,7 @@ func (s *shard) contactsPausedLocked() bool {
 
 // exhaustedLocked returns the error for callers of Next when the crawl is over.
 func (s *shard) exhaustedLocked() error {
-	if n := s.sched.withheldForGood(); n > 0 {
+	if n := s.core.WithheldForGood(); n > 0 {
 		return &HeldError{Held: n}
 	}
 	return ErrExhausted
@@ -397,7 +398,7 @@ func (f *Frontier) Drain(ctx context.Context) error {
 	case <-done:
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.sched.stats.Leased > 0 {
+		if f.core.Stats.Leased > 0 {
 			return ErrClosed // by Close, with leases out
 		}
 		return nil
@@ -504,8 +505,8 @@ func (f *Frontier) saveClocks() error {
 		top  func() uint32
 		rows func(id uint32, now int64) []storage.Row
 	}{
-		{func() uint32 { return f.sched.hosts.Top }, f.closingHostLocked},
-		{func() uint32 { return f.sched.groups.Top }, f.closingGroupLocked},
+		{func() uint32 { return f.core.Hosts.Top }, f.closingHostLocked},
+		{func() uint32 { return f.core.Groups.Top }, f.closingGroupLocked},
 	} {
 		for id, more := uint32(1), true; more; {
 			f.mu.Lock()
@@ -524,8 +525,8 @@ func (f *Frontier) saveClocks() error {
 	f.mu.Lock()
 	b := &storage.Batch{
 		Time: instant.Millis(f.wall(f.nowLocked())),
-		Rows: append(f.sched.limits.Rows(), f.metaRowLocked(f.gen, true)),
-		Drop: f.sched.blocks.TakeDrops(),
+		Rows: append(f.core.Limits.Rows(), f.metaRowLocked(f.gen, true)),
+		Drop: f.core.Blocks.TakeDrops(),
 	}
 	f.mu.Unlock()
 	return f.commitRows(b)
@@ -546,57 +547,57 @@ func (s *shard) commitRows(b *storage.Batch) error {
 
 // closingHostLocked returns the row that a host needs, if it has not got it.
 func (s *shard) closingHostLocked(id uint32, now int64) []storage.Row {
-	c := s.sched
-	h := c.hosts.At(id)
-	if h.nameLen == 0 {
+	c := s.core
+	h := c.Hosts.At(id)
+	if h.NameLen == 0 {
 		return nil
 	}
-	due, why := h.due, h.why
-	if at := c.restsUntil(id); at > due {
-		due, why = at, whyDelay
+	due, why := h.Due, h.Why
+	if at := c.RestsUntil(id); at > due {
+		due, why = at, mercator.WhyDelay
 	}
-	for lease := range c.leasesOf(id) {
+	for lease := range c.LeasesOf(id) {
 		// Its contact may go on: it counts as contacted now.
-		l := c.leases.At(lease)
-		if at := now + max(s.longestDelay(string(c.name(h))), c.learnedGap(id)); at > due {
-			due, why = at, whyReopened
+		l := c.Leases.At(lease)
+		if at := now + max(s.longestDelay(string(c.Name(h))), c.LearnedGap(id)); at > due {
+			due, why = at, mercator.WhyReopened
 		}
 		s.leasedTroubleLocked(id, now)
-		for _, g := range [...]uint32{l.group, h.group, l.oldGroup} {
+		for _, g := range [...]uint32{l.Group, h.Group, l.OldGroup} {
 			if g != 0 {
-				c.stampGroup(g, now+c.longest(c.groups.At(g)), now)
+				c.StampGroup(g, now+c.Longest(c.Groups.At(g)), now)
 			}
 		}
 	}
 	early := due > now && due > s.assumed(id) // without a row it would be contacted too early
 	switch {
-	case early, (h.learned() || h.group != 0) && (h.has(unsaved|behind) || !h.has(stored)):
-		return []storage.Row{s.sched.hostRow(id, due, why)}
-	case h.has(stored) && !h.learned() && h.group == 0:
-		return []storage.Row{{Key: row.HostKey + string(c.name(h))}}
+	case early, (h.Learned() || h.Group != 0) && (h.Has(mercator.Unsaved|mercator.Behind) || !h.Has(mercator.Stored)):
+		return []storage.Row{s.core.HostRow(id, due, why)}
+	case h.Has(mercator.Stored) && !h.Learned() && h.Group == 0:
+		return []storage.Row{{Key: row.HostKey + string(c.Name(h))}}
 	}
 	return nil
 }
 
 // assumed is until when a reader would leave a host alone whose row has no time.
 func (s *shard) assumed(id uint32) int64 {
-	h := s.sched.hosts.At(id)
-	at := s.sched.startsAt
-	if s.sched.hostStartsAt != nil {
-		at = max(at, s.sched.hostStartsAt(string(s.sched.name(h))))
+	h := s.core.Hosts.At(id)
+	at := s.core.StartsAt
+	if s.core.HostStartsAt != nil {
+		at = max(at, s.core.HostStartsAt(string(s.core.Name(h))))
 	}
-	if h.has(stored) && !h.has(unsaved|behind) {
-		at = max(at, s.sched.startAfter(h.crawlDelayNs()))
+	if h.Has(mercator.Stored) && !h.Has(mercator.Unsaved|mercator.Behind) {
+		at = max(at, s.core.StartAfter(h.CrawlDelayNs()))
 	}
 	return at
 }
 
 func (s *shard) closingGroupLocked(id uint32, now int64) []storage.Row {
-	c := s.sched
-	g, last := c.groups.At(id), c.slotsOf(id).last()
-	if g.nameLen == 0 || last <= now || c.groupStartsAt != nil && last <= c.groupStartsAt(c.delayOf(g)) {
+	c := s.core
+	g, last := c.Groups.At(id), c.SlotsOf(id).Last()
+	if g.NameLen == 0 || last <= now || c.GroupStartsAt != nil && last <= c.GroupStartsAt(c.DelayOf(g)) {
 		return nil
 	}
-	name := c.groupName(g)
+	name := c.GroupName(g)
 	return []storage.Row{storedGroup(s.groupRules.of(name), s.clock.Stored(last)).Row(name)}
 }

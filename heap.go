@@ -1,300 +1,215 @@
-// This file orders hosts and groups by the earliest time at which they may be contacted.
+// This file says when something happens next, and who is woken for it.
 //
-// There is one heap of internal/timeheap for each reason to wait; schedule.go decides
-// what is in which. Here they are walked as one, in order of time, without removing
-// anything.
+// Mercator's heap of hosts by earliest time, and those of groups, leases and scheduled URLs, lie in
+// package mercator. Their earliest time sets the one timer of the calls that wait. What becomes
+// available goes to the first of them: no other wakes, and none polls.
 
 package frontier
 
 import (
-	"container/heap"
-	"math"
+	"slices"
+	"time"
 
-	"github.com/seed-7440039f/frontier/internal/hostkey"
-	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/waitqueue"
 )
 
-// dueWalk yields the hosts in the heaps of a scheduler in the order of their times,
-// without removing them. Its candidates are the heaps' items whose parents were yielded.
-type dueWalk struct {
-	c     *scheduler
-	items []dueItem // a heap
+// grant is what a waiter waited for: a lease, a host whose next record it must
+// read itself, an error, or nothing: it must wait again.
+type grant struct {
+	lease Lease
+	load  *loadJob
+	err   error
+	again bool
 }
 
-type dueItem struct {
-	at    int64
-	in    *timeheap.Heap // nil: a group's
-	i     int            // in its items, or the number in scheduler.grouped
-	floor int64          // nothing of the heap is before it
-	due   bool           // the heap is of a group's due hosts, which are not ordered by time
-}
-
-func (s *scheduler) walkDue() *dueWalk {
-	w := &dueWalk{c: s}
-	w.add(dueItem{in: &s.pace, floor: s.startsAt})
-	w.add(dueItem{in: &s.parks, floor: s.startsAt})
-	return w
-}
-
-func (w *dueWalk) add(x dueItem) {
-	if x.in == nil && x.i == 0 || x.in != nil && x.i >= x.in.Len() {
+// dispatchLocked gives waiters what may be had now, and sets the timer for the
+// rest. It must be called after any change that a waiter could wait for.
+func (f *Frontier) dispatchLocked() {
+	if err := f.refusalLocked(); err != nil {
+		f.refuseLocked(err)
 		return
 	}
-	if x.at = x.floor; !x.due {
-		x.at = max(x.at, w.item(x).At)
+	f.wakeReaderLocked()
+	f.startGivingUpLocked()
+	f.startHintsLocked()
+	if !f.awaited() && len(f.contacts) == 0 {
+		return
 	}
-	heap.Push(w, x)
-}
-
-func (w *dueWalk) item(x dueItem) timeheap.Item {
-	if x.in == nil {
-		return w.c.grouped.At(uint32(x.i)).Item
-	}
-	return x.in.Items[x.i]
-}
-
-// next returns the next host and its time.
-func (w *dueWalk) next() (timeheap.Item, bool) {
-	for len(w.items) > 0 {
-		x := heap.Pop(w).(dueItem)
-		id := w.item(x).ID
-		if x.in == nil {
-			n := w.c.grouped.At(uint32(x.i))
-			w.add(dueItem{i: int(n.Left), floor: x.floor, due: x.due})
-			w.add(dueItem{i: int(n.Right), floor: x.floor, due: x.due})
-			return timeheap.Item{At: x.at, ID: id}, true
+	now := f.nowLocked()
+	for !f.waiters.Empty() {
+		var g grant
+		if !f.nextLocked(&g, now, nil) {
+			break
 		}
-		for i := 4*x.i + 1; i <= 4*x.i+4; i++ {
-			w.add(dueItem{in: x.in, i: i, floor: x.floor})
+		f.waiters.Give(&g)
+	}
+	if f.waiters.Empty() { // else nextLocked did, and took all that came of it
+		f.core.Advance(now)
+	}
+	f.callLocked(now)
+	if len(f.takers) > 0 {
+		f.giveTakersLocked(now)
+	}
+	if f.moreLocked(now) {
+		f.goOnLocked()
+		return
+	}
+	if f.awaited() && f.overLocked() {
+		err := f.exhaustedLocked()
+		f.waiters.GiveAll(&grant{err: err})
+		f.endTakersLocked(err)
+	}
+	f.armLocked(now)
+}
+
+// goOnLocked dispatches again as soon as others have had the lock.
+func (f *Frontier) goOnLocked() {
+	if f.goingOn || f.closed {
+		return
+	}
+	f.goingOn = true
+	f.background.Add(1)
+	go func() {
+		defer f.background.Done()
+		f.lock()
+		defer f.mu.Unlock()
+		f.goingOn = false
+		if !f.closed {
+			f.dispatchLocked()
 		}
-		if id&groupBit == 0 {
-			return timeheap.Item{At: x.at, ID: id}, true
+	}()
+}
+
+// callLocked gives hosts to the Contact calls that wait for them.
+func (s *shard) callLocked(now int64) {
+	for len(s.core.Calls) > 0 {
+		id := s.core.Calls[0]
+		s.core.Detach(id)
+		if !s.core.StillDue(id, now) {
+			continue
 		}
-		g := w.c.groups.At(id &^ groupBit)
-		w.add(dueItem{i: int(g.due), floor: max(x.floor, g.free), due: true})
-		w.add(dueItem{i: int(g.hosts), floor: max(x.floor, g.free)})
-	}
-	return timeheap.Item{}, false
-}
-
-// Len, Less, Swap, Push and Pop are for container/heap.
-func (w *dueWalk) Len() int           { return len(w.items) }
-func (w *dueWalk) Less(i, j int) bool { return w.items[i].at < w.items[j].at }
-func (w *dueWalk) Swap(i, j int)      { w.items[i], w.items[j] = w.items[j], w.items[i] }
-func (w *dueWalk) Push(x any)         { w.items = append(w.items, x.(dueItem)) }
-func (w *dueWalk) Pop() any {
-	last := len(w.items) - 1
-	x := w.items[last]
-	w.items = w.items[:last]
-	return x
-}
-
-// Which of a group's due hosts gets a slot.
-//
-// The most urgent does: the one with the highest priority of its URLs, and of those the
-// one that is due longest. But the worth of a priority is limited: a host for which
-// agePerLevel slots were given for each level between it and the others comes first, so
-// that none starves. With the selector Strict, which lets low priorities starve, it never
-// does.
-//
-// Names of one domain cost nothing, and one name with many pages would have to wait for all
-// of them: so each that already waits with the same urgency puts the next one of its domain
-// back by agePerLevel slots. Beside a single name, many names of a domain get one slot in
-// agePerLevel; the others are theirs when no one else is due.
-//
-// A host that got a slot waits in the ready lists for the selector to choose it.
-// Until then it gives the slot up to a host that comes before it.
-
-const (
-	agePerLevel   = 16
-	offersAtOnce  = 128                   // due hosts that are ranked under one lock before one is chosen
-	calledUrgency = row.MaxPriorities + 2 // of a host that a Contact waits for
-)
-
-// urgency is the level of a host's most urgent waiting URLs.
-func (t *tables) urgency(h *host) uint32 {
-	if h.wanted {
-		return calledUrgency
-	}
-	most := uint8(0)
-	for id := h.queues; id != 0; id = t.queues.At(id).sibling {
-		if q := t.queues.At(id); q.waiting > 0 {
-			most = max(most, q.level)
+		q := s.contacts[id]
+		var g grant
+		due := s.core.Hosts.At(id).Due
+		s.newLeaseLocked(&g.lease, s.core.LeaseHost(mercator.Lease{
+			Token: s.nextTokenLocked(), LeasedAt: now, Deadline: now + int64(s.opts.LeaseTime), Host: id,
+		}, now))
+		s.setDue(&g.lease, due)
+		q.Give(&g)
+		if q.Empty() {
+			s.dropContactsLocked(id, now) // with more lanes it has a place for a Contact that waits
+			continue
 		}
+		s.core.Advance(now) // it may have another lane
 	}
-	return uint32(most)
 }
 
-// A rank has an age above dueBits bits with a due moment in milliseconds, which are
-// enough for 34 years since Open. An age is counted from where the group's given
-// was set back last, so it may be negative.
-const (
-	dueBits = 40
-	mostAge = 1<<(63-dueBits) - 1
-	ageSpan = 1 << 22 // slots after which a group's given is set back
-)
-
-// rank orders due hosts: by how many slots the group had given when they became
-// due, by urgency and by how many others of the domain wait, then by due in milliseconds.
-func (t *tables) rank(given int64, urgency uint32, others int32, due int64) int64 {
-	if t.cfg.strict {
-		given, others = 0, 0
+// refuseLocked gives an error to all waiters, and lets Drain return once the last lease
+// has ended.
+func (f *Frontier) refuseLocked(err error) {
+	f.waiters.GiveAll(&grant{err: err})
+	f.endTakersLocked(err)
+	for id, q := range f.contacts {
+		q.GiveAll(&grant{err: err})
+		f.dropContactsLocked(id, f.nowLocked())
 	}
-	age := min(given+(int64(calledUrgency-urgency)+int64(others))*agePerLevel, mostAge)
-	return age<<dueBits | min(max(due, 0)/1e6, 1<<dueBits-1)
+	if f.drained != nil && f.core.Stats.Leased == 0 && f.finishing == 0 {
+		close(f.drained)
+		f.drained = nil
+	}
+	if f.drained != nil {
+		f.armLocked(f.nowLocked())
+	}
 }
 
-// earlier is a rank of an age that is lower, as far as there are such.
-func earlier(rank, age int64) int64 {
-	by := min(age, mostAge) << dueBits
-	return max(rank, math.MinInt64+by) - by
+// armLocked makes sure that the timer fires at the next event.
+func (f *Frontier) armLocked(now int64) {
+	if !f.awaited() && len(f.contacts) == 0 && f.drained == nil || f.closed {
+		return
+	}
+	at := f.core.Expiry.Min()
+	if !f.draining {
+		at = min(f.core.NextEvent(now), f.readEventLocked(now), f.hintsDueLocked(), f.tellWaitLocked(now))
+	}
+	if at == instant.Never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
+		return
+	}
+	if f.core.AwaitsDate() {
+		at = min(at, now+int64(lookAgain))
+	}
+	f.timerAt = at
+	wait := time.Duration(max(0, at-now))
+	if f.timer == nil {
+		f.timer = f.opts.Clock.AfterFunc(wait, f.tick)
+		return
+	}
+	f.timer.Reset(wait)
 }
 
-// setBack counts the group's slots anew, long before an age has too few bits. The
-// order of its hosts stays.
-func (t *tables) setBack(g *group) {
-	if !t.cfg.strict { // else no rank has an age that grows
-		for _, root := range [...]uint32{g.due, g.offered} {
-			for n := range t.grouped.All(root) {
-				it := &t.grouped.At(n).Item
-				it.At = earlier(it.At, g.given)
+// tick is called by the timer.
+func (f *Frontier) tick() {
+	f.lock()
+	f.timerAt = 0
+	if !f.closed {
+		f.dispatchLocked()
+	}
+	f.mu.Unlock()
+}
+
+// nextEventFor returns when to look again for a waiting call of Take, or of Next if t is nil.
+func (s *shard) nextEventFor(t *taking, now int64) int64 {
+	if t != nil && t.Host != "" {
+		if id := s.core.Lookup(s.hostHash(t.Host), t.Host); id != 0 {
+			h := s.core.Hosts.At(id)
+			at := max(h.Due, s.core.StartsAt)
+			switch h.Place {
+			case mercator.Unbound, mercator.Parked, mercator.Pacing: // if its URLs are not wanted, or their crawl is paused, its time brings nothing
+				if at > now && s.core.UrgentQueue(h, t.Crawls, false) != 0 {
+					return at
+				}
 			}
 		}
 	}
-	g.given = 0
+	return s.core.NextEvent(now)
 }
 
-// ranked is a due host's place among those of its group.
-func (t *tables) ranked(id uint32, g *group) timeheap.Item {
-	h := t.hosts.At(id)
-	u, others := t.urgency(h), int32(0)
-	if g.waits > 0 {
-		others = t.crowds[t.crowdOf(h, u)]
-	}
-	return timeheap.Item{At: t.rank(g.given, u, others, h.due), ID: id, Aux: u}
-}
-
-// crowd identifies the hosts of a domain that wait for a slot of a group with one urgency.
-type crowd struct {
-	domain         uint64 // its hash
-	group, urgency uint32
-}
-
-const crowdBytes = 64 // about what an entry of groupTable.crowds takes
-
-func (t *tables) crowdOf(h *host, urgency uint32) crowd {
-	return crowd{t.hash(hostkey.Domain(t.name(h))), h.group, urgency}
-}
-
-// crowded counts a host that waits, or no longer does.
-func (t *groupTable) crowded(c crowd, by int32) {
-	if n := t.crowds[c] + by; n != 0 {
-		t.crowds[c] = n
-	} else {
-		delete(t.crowds, c)
-	}
-}
-
-// queueUp lets a due host, which is in no structure, wait for a slot of its group.
-func (s *scheduler) queueUp(id uint32, now int64) {
-	h := s.hosts.At(id)
-	g := s.groups.At(h.group)
-	it := s.ranked(id, g)
-	s.await(g, it)
-	s.preempt(g, it, now)
-	s.requeueGroup(h.group)
-}
-
-// await puts a host, which is in no structure, among those that wait for a slot of their
-// group.
-func (t *tables) await(g *group, it timeheap.Item) {
-	h := t.hosts.At(it.ID)
-	t.put(h, queued)
-	h.pos = int32(t.grouped.Push(&g.due, it))
-	g.waits++
-	t.crowded(t.crowdOf(h, it.Aux), 1)
-}
-
-// unawait takes a host out of those that wait for a slot.
-func (t *tables) unawait(g *group, h *host) timeheap.Item {
-	t.put(h, nowhere)
-	g.waits--
-	it := t.grouped.Remove(&g.due, uint32(h.pos))
-	t.crowded(t.crowdOf(h, it.Aux), -1)
-	return it
-}
-
-// promote moves up a host that waits for a slot of its group and got a more urgent URL.
-func (s *scheduler) promote(id uint32, now int64) {
-	h := s.hosts.At(id)
-	g := s.groups.At(h.group)
-	it := s.grouped.At(uint32(h.pos)).Item
-	u := s.urgency(h)
-	if u <= it.Aux {
-		return
-	}
-	it.At = earlier(it.At, int64(u-it.Aux)*agePerLevel)
-	s.crowded(s.crowdOf(h, it.Aux), -1)
-	s.crowded(s.crowdOf(h, u), 1)
-	it.Aux = u
-	s.grouped.Fix(&g.due, uint32(h.pos), it)
-	s.preempt(g, it, now)
-}
-
-// preempt revokes the slot of a ready host with less urgent URLs, so that the host of it
-// gets a slot first.
-func (s *scheduler) preempt(g *group, it timeheap.Item, now int64) {
-	if g.used < g.limit {
-		return
-	}
-	last := timeheap.Item{}
-	for n := range s.grouped.All(g.offered) {
-		x := s.grouped.At(n).Item
-		if x.At > it.At && s.urgency(s.hosts.At(x.ID)) < it.Aux && (last.ID == 0 || x.At > last.At) {
-			last = x
+// giveTakersLocked gives waiting calls of Take what may be had now.
+func (f *Frontier) giveTakersLocked(now int64) {
+	f.takers = slices.DeleteFunc(f.takers, func(t *taking) bool {
+		var g grant
+		if !f.chooseLocked(&g, t, now) {
+			return false
 		}
-	}
-	if last.ID == 0 {
-		return
-	}
-	s.detach(last.ID)
-	s.settle(last.ID, now)
-	if h := s.hosts.At(last.ID); h.place == queued {
-		last.Aux = s.grouped.At(uint32(h.pos)).Aux
-		s.grouped.Fix(&g.due, uint32(h.pos), last) // it keeps its age
-	}
+		t.calls.Give(&g)
+		return true
+	})
 }
 
-// giveSlot gives a slot of a group that may be contacted to one of its due hosts.
-func (s *scheduler) giveSlot(gid uint32, now int64) {
-	g := s.groups.At(gid)
-	if g.given >= ageSpan {
-		s.setBack(g)
+// endTakersLocked gives all waiting calls of Take an error.
+func (s *shard) endTakersLocked(err error) {
+	for _, t := range s.takers {
+		t.calls.GiveAll(&grant{err: err})
 	}
-	it := timeheap.Item{}
-	if g.due == 0 {
-		it = s.ranked(s.grouped.Remove(&g.hosts, g.hosts).ID, g)
-		s.put(s.hosts.At(it.ID), nowhere)
+	s.takers = nil
+}
+
+// awaited reports whether a call of Next or Take waits.
+func (s *shard) awaited() bool { return !s.waiters.Empty() || len(s.takers) > 0 }
+
+// queueFor returns the queue that a call waits in.
+func (f *Frontier) queueFor(t *taking) *waitqueue.Queue[grant] {
+	if !t.filtered() {
+		return &f.waiters
 	}
-	if s.grouped.Min(g.hosts) <= now {
-		if it.ID != 0 {
-			s.await(g, it)
-		}
-		for n := 1; n < offersAtOnce && s.grouped.Min(g.hosts) <= now; n++ {
-			s.await(g, s.ranked(s.grouped.Remove(&g.hosts, g.hosts).ID, g))
-		}
-		it.ID = 0
-	}
-	if it.ID == 0 {
-		it = s.unawait(g, s.hosts.At(s.grouped.At(g.due).ID))
-	}
-	h := s.hosts.At(it.ID)
-	h.hasSlot = true
-	g.take()
-	s.requeueGroup(gid)
-	s.makeReady(it.ID, now)
-	if h.place == ready {
-		s.grouped.Fix(&g.offered, uint32(h.pos), it) // with its age
+	f.takers = append(f.takers, t)
+	return &t.calls
+}
+
+// leftLocked notes that a call does not wait any more.
+func (s *shard) leftLocked(t *taking) {
+	if t.filtered() {
+		s.takers = slices.DeleteFunc(s.takers, func(x *taking) bool { return x == t })
 	}
 }

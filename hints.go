@@ -70,7 +70,7 @@ func (s *shard) hintsDueLocked() int64 {
 	if s.opts.DeferHints {
 		return instant.Never
 	}
-	return s.hints.Due(s.sched.timed.Due(), s.sched.scheduled.Len())
+	return s.hints.Due(s.core.Timed.Due(), s.core.Scheduled.Len())
 }
 
 // startHintsLocked begins a walk if it is time.
@@ -92,7 +92,7 @@ func (f *Frontier) walkHints() {
 	f.hintScheduled()
 	l := f.listTimed()
 	f.mu.Lock()
-	f.sched.timed.EndList(l)
+	f.core.Timed.EndList(l)
 	f.mu.Unlock()
 	var blocks []uint32
 	for _, it := range l.All() {
@@ -141,7 +141,7 @@ func (f *Frontier) hintBlock(id uint32) bool {
 	f.reader <- struct{}{}
 	defer func() { <-f.reader }()
 	f.mu.Lock()
-	t := &f.sched.timed
+	t := &f.core.Timed
 	if f.closed || f.draining || f.hints.Len() == 0 {
 		f.mu.Unlock()
 		return false
@@ -182,7 +182,7 @@ func (f *Frontier) hintTimed(records []timed.Loaded) {
 			break
 		}
 		r := &records[i]
-		if x, ok := f.hints.Get(r.Mark); ok && r.At != instant.Never && !f.sched.timed.IsBuried(r.Pos) {
+		if x, ok := f.hints.Get(r.Mark); ok && r.At != instant.Never && !f.core.Timed.IsBuried(r.Pos) {
 			found = append(found, hinted{hint: x, TimedRecord: r.TimedRecord, mark: r.Mark, at: r.At, pos: r.Pos})
 		}
 	}
@@ -212,12 +212,12 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 		}
 	}
 	o.entries = o.entries[:0]
-	block := f.sched.timed.Reading().ID
+	block := f.core.Timed.Reading().ID
 	for i := range found {
 		x := &found[i]
 		_, wanted := f.hints.Get(x.mark)
 		r := timed.Loaded{TimedRecord: x.TimedRecord, Mark: x.mark}
-		if !wanted || f.supersededLocked(&r) || x.Seq <= f.sched.storedTombstones.Of(hostkey.Bytes(x.Host), x.Crawl).Seq {
+		if !wanted || f.supersededLocked(&r) || x.Seq <= f.core.StoredTombstones.Of(hostkey.Bytes(x.Host), x.Crawl).Seq {
 			continue
 		}
 		f.hints.Drop(x.mark)
@@ -237,10 +237,10 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 
 // replacedLocked finishes records of the block being read.
 func (s *shard) replacedLocked(o *op) {
-	c := s.sched
+	c := s.core
 	for _, x := range o.replaced {
-		c.timed.BuryAt(int(x.Pos))
-		c.stats.Scheduled-- // hints are of those only
+		c.Timed.BuryAt(int(x.Pos))
+		c.Stats.Scheduled-- // hints are of those only
 	}
 }
 
@@ -267,14 +267,14 @@ func (f *Frontier) hintScheduled() {
 // appends those that there are hints of. It reports whether it is at its end.
 func (s *shard) hintedInMemoryLocked(scan *timed.Scan, n int, found *[]hinted) bool {
 	for ; n > 0; n-- {
-		i, more := s.sched.scheduled.Next(scan)
+		i, more := s.core.Scheduled.Next(scan)
 		if !more {
 			return true
 		}
-		if i < 0 || s.sched.scheduled.Items[i].At == instant.Never {
+		if i < 0 || s.core.Scheduled.Items[i].At == instant.Never {
 			continue
 		}
-		if x, ok := s.hintOfLocked(s.sched.scheduled.Items[i]); ok {
+		if x, ok := s.hintOfLocked(s.core.Scheduled.Items[i]); ok {
 			*found = append(*found, x)
 		}
 	}
@@ -284,20 +284,20 @@ func (s *shard) hintedInMemoryLocked(scan *timed.Scan, n int, found *[]hinted) b
 // hintOfLocked returns a scheduled record in memory with the hint of its URL, if there
 // is one.
 func (s *shard) hintOfLocked(it timeheap.Item) (x hinted, ok bool) {
-	c := s.sched
-	r, q := c.records.At(arena.Ref(it.ID)), c.queues.At(it.Aux)
+	c := s.core
+	r, q := c.Records.At(arena.Ref(it.ID)), c.Queues.At(it.Aux)
 	b, err := record.Decode(r.Body())
 	if err != nil {
 		return x, false
 	}
-	crawl := c.crawlOf(q).id
-	m := s.markOf(hostkey.String(c.name(c.hosts.At(q.host))), crawl, string(b.URL))
+	crawl := c.CrawlOf(q).ID
+	m := s.markOf(hostkey.String(c.Name(c.Hosts.At(q.Host))), crawl, string(b.URL))
 	h, ok := s.hints.Get(m)
-	if !ok || r.Seq() <= c.deadStored(q).Seq {
+	if !ok || r.Seq() <= c.DeadStored(q).Seq {
 		return x, false
 	}
-	x = hinted{hint: h, mark: m, at: it.At, from: c.records.Locate(arena.Ref(it.ID))}
-	x.Queue = storage.Queue{Host: string(c.name(c.hosts.At(q.host))), Crawl: crawl, Priority: q.priority}
+	x = hinted{hint: h, mark: m, at: it.At, from: c.Records.Locate(arena.Ref(it.ID))}
+	x.Queue = storage.Queue{Host: string(c.Name(c.Hosts.At(q.Host))), Crawl: crawl, Priority: q.Priority}
 	x.Record = storage.Record{Seq: r.Seq(), Body: slices.Clone(r.Body())}
 	return x, true
 }
@@ -307,20 +307,20 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 	if err := f.lockOpen(); err != nil {
 		return err
 	}
-	c := f.sched
+	c := f.core
 	var jobs []*op
 	for i := range found {
 		x := &found[i]
 		_, wanted := f.hints.Get(x.mark)
-		if !wanted || !c.records.Holds(x.from) {
+		if !wanted || !c.Records.Holds(x.from) {
 			continue
 		}
-		n, ok := c.scheduled.Find(x.from.Ref)
+		n, ok := c.Scheduled.Find(x.from.Ref)
 		if !ok {
 			continue
 		}
-		it := c.scheduled.Items[n]
-		if x.Seq <= c.deadStored(c.queues.At(it.Aux)).Seq {
+		it := c.Scheduled.Items[n]
+		if x.Seq <= c.DeadStored(c.Queues.At(it.Aux)).Seq {
 			continue
 		}
 		f.hints.Drop(x.mark)
@@ -328,8 +328,8 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 			continue
 		}
 		o := newOp()
-		c.unschedule(n)
-		o.due = it.At
+		c.Unschedule(n)
+		o.Due = it.At
 		f.endsLocked(o, it.Aux, x.from.Ref)
 		o.entries = append(o.entries, x.next)
 		f.finishing++

@@ -1,14 +1,20 @@
-// This file is what the module's tests do to a frontier beside its calls.
+// This file has what tests ask of a frontier beside its calls: Check, and hooks for the tests of
+// this module.
 
 package frontier
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 func init() {
@@ -22,7 +28,7 @@ type hooked struct{ *Frontier }
 func (f hooked) MoveNow(evict bool) error {
 	if evict {
 		f.mu.Lock()
-		f.sched.cfg.evictOver, f.sched.cfg.ahead = 0, 0
+		f.core.Cfg.EvictOver, f.core.Cfg.Ahead = 0, 0
 		f.mu.Unlock()
 	}
 	_, err := f.moveRound()
@@ -37,15 +43,15 @@ func (f hooked) ReadTimed() {
 func (f hooked) Resident(host string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.sched.lookup(f.hostHash(host), host) != 0
+	return f.core.Lookup(f.hostHash(host), host) != 0
 }
 
 func (f hooked) GroupOf(host string) string {
 	f.mu.Lock()
-	if id := f.sched.lookup(f.hostHash(host), host); id != 0 {
+	if id := f.core.Lookup(f.hostHash(host), host); id != 0 {
 		defer f.mu.Unlock()
-		if g := f.sched.hosts.At(id).group; g != 0 {
-			return f.sched.groupName(f.sched.groups.At(g))
+		if g := f.core.Hosts.At(id).Group; g != 0 {
+			return f.core.GroupName(f.core.Groups.At(g))
 		}
 		return ""
 	}
@@ -76,8 +82,8 @@ func (f hooked) DueOf(host string) (due time.Time) {
 		return due
 	}
 	defer f.mu.Unlock()
-	if id := f.sched.lookup(f.hostHash(host), host); id != 0 {
-		due = f.wall(f.sched.hosts.At(id).due)
+	if id := f.core.Lookup(f.hostHash(host), host); id != 0 {
+		due = f.wall(f.core.Hosts.At(id).Due)
 	}
 	return due
 }
@@ -86,8 +92,8 @@ func (f hooked) LeaseGroup(lease any) string {
 	l := lease.(Lease)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r, err := f.leaseOutLocked(&l); err == nil && r.group != 0 {
-		return f.sched.groupName(f.sched.groups.At(r.group))
+	if r, err := f.leaseOutLocked(&l); err == nil && r.Group != 0 {
+		return f.core.GroupName(f.core.Groups.At(r.Group))
 	}
 	return ""
 }
@@ -102,4 +108,43 @@ func (f hooked) LockComesFree() bool {
 	}
 	f.mu.Unlock()
 	return true
+}
+
+// Check verifies the frontier's invariants and returns every violation found,
+// joined. It walks all that is in memory under the lock: it is for tests.
+func (f *Frontier) Check() error {
+	quiet := f.rounds.TryLock()
+	if quiet {
+		defer f.rounds.Unlock()
+	}
+	counts, version := f.countRows()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := newChecker(f.core, mercator.Outside{
+		Quiet: quiet, Settled: f.finishing == 0, Swept: f.sweeping == 0 && !f.closed, Now: f.nowLocked(),
+		Last: f.seq, Deletions: len(f.deletions),
+	})
+	var swept tombstone.Set
+	for _, d := range f.deletions {
+		if d.Seq == 0 || d.Seq > f.seq || d.Block > f.core.Blocks.Last() {
+			k.Bad("F7: deletion %d of %d is of blocks up to %d of %d", d.Seq, f.seq, d.Block, f.core.Blocks.Last())
+		}
+		if d.swept {
+			swept.Add(&d.Tombstone)
+		}
+	}
+	pending := k.Check(&swept)
+	if pending && f.finishing == 0 && f.adding.Load() == 0 && len(f.committer.saving) == 0 && f.steps.pending == 0 {
+		k.Bad("F9: hosts wait for a commit, and none is on its way")
+	}
+	f.checkRulesLocked(k.Bad)
+	f.hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.Bad)
+	if f.core.SettledCounts(version) && f.finishing == 0 {
+		k.Counts(counts)
+	}
+	return errors.Join(k.Errs...)
+}
+
+func newChecker(c *mercator.Core, v mercator.Outside) *mercator.Checker {
+	return &mercator.Checker{C: c, Outside: v, Used: map[arena.Ref]string{}, Chained: map[uint32]bool{}, Crawls: make([]mercator.CrawlCount, len(c.Crawls))}
 }

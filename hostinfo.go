@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
@@ -103,12 +104,12 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 	if err := hostkey.Check(host); err != nil {
 		return none, fmt.Errorf("frontier: %w", err)
 	}
-	a := absentee{hash: f.hostHash(host), host: host}
+	a := mercator.Absentee{Hash: f.hostHash(host), Host: host}
 	var list *timed.List // nil: not begun
 	defer func() {
 		if list != nil {
 			f.mu.Lock()
-			f.sched.timed.EndList(list)
+			f.core.Timed.EndList(list)
 			f.mu.Unlock()
 		}
 	}()
@@ -121,19 +122,19 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 			f.mu.Unlock()
 			return none, ErrClosed
 		}
-		if id := f.sched.lookup(a.hash, host); id != 0 {
+		if id := f.core.Lookup(a.Hash, host); id != 0 {
 			x := f.hostInfoLocked(id)
 			f.mu.Unlock()
 			return x, nil
 		}
-		if f.sched.absent(&a) {
+		if f.core.Absent(&a) {
 			f.mu.Unlock()
 			if err := f.readRow(ctx, &a); err != nil {
 				return none, err
 			}
 			continue
 		}
-		if list == nil && !f.sched.timed.Empty() {
+		if list == nil && !f.core.Timed.Empty() {
 			f.mu.Unlock()
 			list = f.listTimed()
 			continue
@@ -141,7 +142,7 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 		x, known := f.dormantInfoLocked(&a)
 		var blocks []timeheap.Item
 		if list != nil {
-			f.sched.timed.EndList(list)
+			f.core.Timed.EndList(list)
 			f.mu.Unlock()
 			blocks, list = list.All(), nil
 		} else {
@@ -166,54 +167,54 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 // lockAdvanced takes the lock and lets time pass, so that the caller sees the present.
 func (f *Frontier) lockAdvanced() {
 	f.lock()
-	f.sched.advance(f.last)
+	f.core.Advance(f.last)
 	f.wakeReaderLocked()
 }
 
 // hostInfoLocked describes a host in memory.
 func (s *shard) hostInfoLocked(id uint32) HostInfo {
-	c := s.sched
-	h := c.hosts.At(id)
+	c := s.core
+	h := c.Hosts.At(id)
 	x := HostInfo{
-		Host:       string(c.name(h)),
-		Waiting:    int64(h.waiting),
-		Scheduled:  int64(h.scheduled - c.kept[id]),
-		Finished:   int64(c.kept[id]),
-		CrawlDelay: time.Duration(h.crawlDelayNs()),
-		Bound:      h.place >= pacing,
+		Host:       string(c.Name(h)),
+		Waiting:    int64(h.Waiting),
+		Scheduled:  int64(h.Scheduled - c.Kept[id]),
+		Finished:   int64(c.Kept[id]),
+		CrawlDelay: time.Duration(h.CrawlDelayNs()),
+		Bound:      h.Place >= mercator.Pacing,
 		Resident:   true,
 	}
-	for qid := h.queues; qid != 0; qid = c.queues.At(qid).sibling {
-		if q := c.queues.At(qid); q.waiting > 0 {
-			x.Queues = append(x.Queues, QueueInfo{c.crawlNumber(q), c.priorityOf(q), int64(q.waiting)})
+	for qid := h.Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
+		if q := c.Queues.At(qid); q.Waiting > 0 {
+			x.Queues = append(x.Queues, QueueInfo{c.CrawlNumber(q), c.PriorityOf(q), int64(q.Waiting)})
 		}
 	}
-	for l := range c.leasesOf(id) {
-		if at := s.wall(c.leases.At(l).deadline); x.Leased == 0 || at.Before(x.Deadline) {
+	for l := range c.LeasesOf(id) {
+		if at := s.wall(c.Leases.At(l).Deadline); x.Leased == 0 || at.Before(x.Deadline) {
 			x.Deadline = at
 		}
 		x.Leased++
 	}
-	x.Awaited = h.wanted
-	if h.due > 0 {
-		x.Due = s.wall(h.due)
+	x.Awaited = h.Wanted
+	if h.Due > 0 {
+		x.Due = s.wall(h.Due)
 	}
-	if h.group != 0 {
-		g := c.groups.At(h.group)
-		x.Group = c.groupName(g)
-		if g.free > 0 {
-			x.GroupDue = s.wall(g.free)
+	if h.Group != 0 {
+		g := c.Groups.At(h.Group)
+		x.Group = c.GroupName(g)
+		if g.Free > 0 {
+			x.GroupDue = s.wall(g.Free)
 		}
 	}
-	x.Rule = s.controls.effective(x.Host, c.date(s.last))
-	if h.has(troubled) {
-		t := c.troubles[id]
-		x.Backoff = stateOf(&c.cfg, &t)
+	x.Rule = s.controls.effective(x.Host, c.Date(s.last))
+	if h.Has(mercator.Troubled) {
+		t := c.Troubles[id]
+		x.Backoff = stateOf(&c.Cfg, &t)
 	}
-	if h.has(counted) {
-		x.Used = s.usedLocked(c.limits.HostUsed(id, c.name(h), c.date(s.last)))
+	if h.Has(mercator.Counted) {
+		x.Used = s.usedLocked(c.Limits.HostUsed(id, c.Name(h), c.Date(s.last)))
 	}
-	x.Full = c.refusing(id)
+	x.Full = c.Refusing(id)
 	reason, until := reasonOf(c, id, s.last)
 	x.Reason = reason
 	if until != instant.Never {
@@ -224,21 +225,21 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 
 // reasonOf returns why no URL of a host is handed out now, and when that ends by time
 // alone; never if that is not known.
-func reasonOf(s *scheduler, id uint32, now int64) (Reason, int64) {
-	h := s.hosts.At(id)
-	free, why := s.withheldUntil(id, now)
+func reasonOf(s *mercator.Core, id uint32, now int64) (Reason, int64) {
+	h := s.Hosts.At(id)
+	free, why := s.WithheldUntil(id, now)
 	switch {
-	case h.waiting > 0 && free == instant.Never && why == withheldSpent:
+	case h.Waiting > 0 && free == instant.Never && why == mercator.WithheldSpent:
 		return ReasonLimit, instant.Never
-	case h.waiting > 0 && free == instant.Never:
+	case h.Waiting > 0 && free == instant.Never:
 		return ReasonPaused, instant.Never
-	case h.waiting > 0 && s.pausedCrawls > 0 && !s.has(h, (*crawl).runs):
+	case h.Waiting > 0 && s.PausedCrawls > 0 && !s.Has(h, (*mercator.Crawl).Runs):
 		return stopReason(s, h, now)
-	case h.place == leased:
+	case h.Place == mercator.Leased:
 		return ReasonLeased, instant.Never
-	case h.waiting == 0 && h.scheduled > s.kept[id]:
+	case h.Waiting == 0 && h.Scheduled > s.Kept[id]:
 		return ReasonNotBefore, instant.Never
-	case h.waiting == 0:
+	case h.Waiting == 0:
 		return ReasonNothing, instant.Never
 	}
 	reason, until := ReasonTurn, now
@@ -247,75 +248,65 @@ func reasonOf(s *scheduler, id uint32, now int64) (Reason, int64) {
 			reason, until = r, at
 		}
 	}
-	longer(clockOf(&s.reopened, h), h.due)
-	if why == withheldBlocked {
+	longer(clockOf(&s.Reopened, h), h.Due)
+	if why == mercator.WithheldBlocked {
 		longer(ReasonBlocked, free)
 	}
-	if why == withheldLimited {
+	if why == mercator.WithheldLimited {
 		longer(ReasonLimit, free)
 	}
-	longer(ReasonReopened, s.startsAt)
-	if h.group != 0 && !h.hasSlot {
-		g := s.groups.At(h.group)
-		longer(ReasonGroup, g.free)
-		if g.used >= g.limit {
+	longer(ReasonReopened, s.StartsAt)
+	if h.Group != 0 && !h.HasSlot {
+		g := s.Groups.At(h.Group)
+		longer(ReasonGroup, g.Free)
+		if g.Used >= g.Limit {
 			longer(ReasonGroup, instant.Never)
 		}
 	}
 	if reason != ReasonTurn {
 		return reason, until
 	}
-	switch h.place {
-	case unbound, unpurged:
+	switch h.Place {
+	case mercator.Unbound, mercator.Unpurged:
 		return ReasonBackQueue, instant.Never
-	case loading:
+	case mercator.Loading:
 		return ReasonReading, instant.Never
-	case pacing, queued: // others of its group are before it
+	case mercator.Pacing, mercator.Queued: // others of its group are before it
 		return ReasonGroup, instant.Never
 	}
 	return ReasonTurn, instant.Never
 }
 
 // clockOf is the reason for which a host's own clock was set.
-func clockOf(r *reopened, h *host) Reason {
-	if h.due <= r.startsAt || h.why >= whys {
+func clockOf(r *mercator.Reopened, h *mercator.Host) Reason {
+	if h.Due <= r.StartsAt || h.Why >= mercator.Whys {
 		return ReasonReopened
 	}
-	return clockReasons[h.why]
+	return clockReasons[h.Why]
 }
 
-var clockReasons = [whys]Reason{
-	whyNone: ReasonDelay, whyDelay: ReasonDelay, whyCrawlDelay: ReasonCrawlDelay, whyRetryAfter: ReasonRetryAfter,
-	whyBackoff: ReasonBackoff, whyQuarantine: ReasonQuarantine, whyReopened: ReasonReopened,
-}
-
-// crawlNumber and priorityOf return the crawl of a queue, and the priority with which its
-// URLs are served.
-func (t *crawlTable) crawlNumber(q *queue) uint32 { return t.crawlOf(q).id }
-func (t *tables) priorityOf(q *queue) int {
-	if q.level == t.immediate() {
-		return immediatePriority
-	}
-	return int(q.level)
+var clockReasons = [mercator.Whys]Reason{
+	mercator.WhyNone: ReasonDelay, mercator.WhyDelay: ReasonDelay, mercator.WhyCrawlDelay: ReasonCrawlDelay, mercator.WhyRetryAfter: ReasonRetryAfter,
+	mercator.WhyBackoff: ReasonBackoff, mercator.WhyQuarantine: ReasonQuarantine, mercator.WhyReopened: ReasonReopened,
 }
 
 // dormantInfoLocked describes a host that is not in memory, and reports whether
 // anything is known of it.
-func (s *shard) dormantInfoLocked(a *absentee) (HostInfo, bool) {
-	x := HostInfo{Host: a.host, Reason: ReasonNothing, Rule: s.controls.effective(a.host, s.sched.date(s.last))}
-	if !a.known || !a.found {
+func (s *shard) dormantInfoLocked(a *mercator.Absentee) (HostInfo, bool) {
+	x := HostInfo{Host: a.Host, Reason: ReasonNothing, Rule: s.controls.effective(a.Host, s.core.Date(s.last))}
+	if !a.Known || !a.Found {
 		return x, false
 	}
-	x.CrawlDelay = time.Duration(a.state.CrawlDelay) * time.Millisecond
-	if due, _ := s.sched.dueOfRow(&a.state, s.last); due > 0 {
+	x.CrawlDelay = time.Duration(a.State.CrawlDelay) * time.Millisecond
+	if due, _ := s.core.DueOfRow(&a.State, s.last); due > 0 {
 		x.Due = s.wall(due)
 	}
-	t := s.sched.troubleOfRow(&a.state, s.token, s.last)
-	x.Backoff = stateOf(&s.sched.cfg, &t)
-	x.Used = s.usedLocked(s.sched.limits.StoredUsed(a.host, a.state.Used, s.sched.date(s.last)))
-	x.Group = a.state.Group
-	if id := s.sched.groupNamed(x.Group); id != 0 && s.sched.groups.At(id).free > 0 {
-		x.GroupDue = s.wall(s.sched.groups.At(id).free)
+	t := s.core.TroubleOfRow(&a.State, s.token, s.last)
+	x.Backoff = stateOf(&s.core.Cfg, &t)
+	x.Used = s.usedLocked(s.core.Limits.StoredUsed(a.Host, a.State.Used, s.core.Date(s.last)))
+	x.Group = a.State.Group
+	if id := s.core.GroupNamed(x.Group); id != 0 && s.core.Groups.At(id).Free > 0 {
+		x.GroupDue = s.wall(s.core.Groups.At(id).Free)
 	}
 	return x, true
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,7 @@ func TestHostOrder(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
 				f.mu.Lock()
-				f.sched.orderSome(rapid.IntRange(1, 5).Draw(t, "n"))
+				f.core.OrderSome(rapid.IntRange(1, 5).Draw(t, "n"))
 				f.mu.Unlock()
 			case 1:
 				if l, _, err := f.TryNext(); err == nil {
@@ -48,15 +49,15 @@ func TestHostOrder(t *testing.T) {
 		}
 		s := rapid.SampledFrom([]Scope{All(), Host(name.Draw(t, "of")), Domain(name.Draw(t, "of"))}).Draw(t, "scope")
 		var want, got []string
-		for id := uint32(1); id <= f.sched.hosts.Top; id++ {
-			if h := f.sched.hosts.At(id); h.nameLen > 0 && s.stored().Contains(string(f.sched.name(h))) {
-				want = append(want, string(f.sched.name(h)))
+		for id := uint32(1); id <= f.core.Hosts.Top; id++ {
+			if h := f.core.Hosts.At(id); h.NameLen > 0 && s.stored().Contains(string(f.core.Name(h))) {
+				want = append(want, string(f.core.Name(h)))
 			}
 		}
 		sort.Slice(want, func(i, j int) bool { return hostkey.Reversed(want[i]) < hostkey.Reversed(want[j]) })
 		again := map[string]bool{}
 		require.NoError(t, f.sweepHosts(s, func(id uint32, _ int64) bool {
-			host := string(f.sched.name(f.sched.hosts.At(id)))
+			host := string(f.core.Name(f.core.Hosts.At(id)))
 			if !again[host] && len(got)%3 == 0 {
 				again[host] = true
 				return false
@@ -82,7 +83,7 @@ func TestLargest(t *testing.T) {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:
 				f.mu.Lock()
-				f.sched.sizes.Grow(rapid.IntRange(1, 5).Draw(t, "n"), f.sched.hosts.Top, f.sched.waitingOf)
+				f.core.Sizes.Grow(rapid.IntRange(1, 5).Draw(t, "n"), f.core.Hosts.Top, f.core.WaitingOf)
 				f.mu.Unlock()
 			case 1:
 				if l, _, err := f.TryNext(); err == nil {
@@ -108,10 +109,10 @@ func TestLargest(t *testing.T) {
 func checkLargest(t *rapid.T, f *Frontier, n int) {
 	want := map[string]int64{}
 	var sizes []int64
-	for id := uint32(1); id <= f.sched.hosts.Top; id++ {
-		if h := f.sched.hosts.At(id); h.waiting > 0 {
-			want[string(f.sched.name(h))] = int64(h.waiting)
-			sizes = append(sizes, int64(h.waiting))
+	for id := uint32(1); id <= f.core.Hosts.Top; id++ {
+		if h := f.core.Hosts.At(id); h.Waiting > 0 {
+			want[string(f.core.Name(h))] = int64(h.Waiting)
+			sizes = append(sizes, int64(h.Waiting))
 		}
 	}
 	got := f.Largest(n)
@@ -135,8 +136,8 @@ func TestFingerprintsAreKeyed(t *testing.T) {
 	for range 8 {
 		f, err := Open(t.Context(), Options{})
 		require.NoError(t, err)
-		require.NotZero(t, f.sched.key[0])
-		require.NotZero(t, f.sched.key[1])
+		require.NotZero(t, f.core.Key[0])
+		require.NotZero(t, f.core.Key[1])
 		require.NotEqual(t, f.markOf(host, 0, url), f.markOf(host, 1, url), "crawls do not share marks")
 		marks[f.markOf(host, 0, url)] = true
 		hashes[f.hostHash(host)] = true
@@ -165,21 +166,21 @@ func TestDeletingAHostLooksAtItsOwnURLs(t *testing.T) {
 		require.NoError(t, err)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		c := f.sched
-		id := c.lookup(f.hostHash("h7.example"), "h7.example")
+		c := f.core
+		id := c.Lookup(f.hostHash("h7.example"), "h7.example")
 		n := 0
-		for i := range c.scheduled.Of(c.hosts.At(id).queues) {
-			require.Equal(t, c.hosts.At(id).queues, c.scheduled.Items[i].Aux)
+		for i := range c.Scheduled.Of(c.Hosts.At(id).Queues) {
+			require.Equal(t, c.Hosts.At(id).Queues, c.Scheduled.Items[i].Aux)
 			n++
 		}
 		require.Equal(t, 10, n)
 		d := newDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "h7.example", Named: true}})
-		c.tombstones.Add(&d.Tombstone)
-		left, done, _ := c.purgeHost(id, &d.Tombstone, &ring{}, sweepSteps, f.last)
+		c.Tombstones.Add(&d.Tombstone)
+		left, done, _ := c.PurgeHost(id, &d.Tombstone, &mercator.Ring{}, sweepSteps, f.last)
 		require.True(t, done)
 		require.EqualValues(t, 10, d.Removed)
-		require.Zero(t, c.lookup(f.hostHash("h7.example"), "h7.example"), "nothing is left of it")
-		c.tombstones.Remove(&d.Tombstone)
+		require.Zero(t, c.Lookup(f.hostHash("h7.example"), "h7.example"), "nothing is left of it")
+		c.Tombstones.Remove(&d.Tombstone)
 		return sweepSteps - left
 	}
 	require.Equal(t, steps(20), steps(2_000))
@@ -199,7 +200,7 @@ func TestDroppingCountsTakesShortSteps(t *testing.T) {
 		return len(rows)
 	}
 	d := newDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "example", Named: true, Domain: true}})
-	crawls, from, steps := f.sched.counts.Crawls(), "", 0
+	crawls, from, steps := f.core.Counts.Crawls(), "", 0
 	for was := left(); len(crawls) > 0; was = left() {
 		f.mu.Lock()
 		crawls, from, err = f.dropCounts(d, crawls, from)

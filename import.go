@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
@@ -411,8 +412,8 @@ func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 		after(nil)
 		return nil
 	}
-	c := f.sched
-	c.postponeGroup(c.groupOf(name), at)
+	c := f.core
+	c.PostponeGroup(c.GroupOf(name), at)
 	o := newOp()
 	if f.opts.Spill != nil {
 		o.rows = append(o.rows, storedGroup(f.groupRules.of(name), instant.Millis(f.wall(at))).Row(name))
@@ -428,55 +429,55 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *row.Host) error {
 		after(nil)
 		return err
 	}
-	c := f.sched
-	id := c.ensure(f.hostHash(name), name)
-	h := c.hosts.At(id)
+	c := f.core
+	id := c.Ensure(f.hostHash(name), name)
+	h := c.Hosts.At(id)
 	now := f.nowLocked()
-	due, clock := h.due, h.why
+	due, clock := h.Due, h.Why
 	if at := min(f.owed(instant.FromMillis(s.Due)), now+int64(maxDelay)); at >= due {
-		due, clock = at, max(why(s.Why), whyDelay)
-		if due == h.due {
-			h.why = clock // the line is more exact
+		due, clock = at, max(mercator.Why(s.Why), mercator.WhyDelay)
+		if due == h.Due {
+			h.Why = clock // the line is more exact
 		}
 	}
-	idle := h.place != leased && h.place != loading
+	idle := h.Place != mercator.Leased && h.Place != mercator.Loading
 	if idle {
-		c.detach(id) // its group changes only while it is in no structure
-		c.dropSlot(h, now)
+		c.Detach(id) // its group changes only while it is in no structure
+		c.DropSlot(h, now)
 	}
-	if s.CrawlDelay > h.crawlDelay {
-		h.crawlDelay = s.CrawlDelay
-		h.set(unsaved)
+	if s.CrawlDelay > h.CrawlDelay {
+		h.CrawlDelay = s.CrawlDelay
+		h.Set(mercator.Unsaved)
 	}
-	if t := f.sched.troubleOfRow(s, f.token, f.last); !h.has(troubled) && !t.Over() {
-		c.setTrouble(id, t)
-		h.set(unsaved)
+	if t := f.core.TroubleOfRow(s, f.token, f.last); !h.Has(mercator.Troubled) && !t.Over() {
+		c.SetTrouble(id, t)
+		h.Set(mercator.Unsaved)
 	}
 	if s.Used != (row.Usage{}) {
-		c.book(f.token).MergeHost(id, c.name(h), s.Used, c.date(f.last))
-		h.set(counted | unsaved)
+		c.Book(f.token).MergeHost(id, c.Name(h), s.Used, c.Date(f.last))
+		h.Set(mercator.Counted | mercator.Unsaved)
 	}
-	if s.Group != "" && h.group == 0 && idle {
-		c.joinGroup(h, c.groupOf(s.Group))
-		h.set(unsaved)
+	if s.Group != "" && h.Group == 0 && idle {
+		c.JoinGroup(h, c.GroupOf(s.Group))
+		h.Set(mercator.Unsaved)
 		if s.Assigned {
-			h.set(assigned)
+			h.Set(mercator.Assigned)
 		}
 	}
 	o := newOp()
 	if f.opts.Spill != nil {
 		f.noteLocked(o, id, due, clock, now)
 	}
-	if h.group != 0 && !h.learned() {
-		h.pins++
+	if h.Group != 0 && !h.Learned() {
+		h.Pins++
 		p.members = append(p.members, id)
 	}
-	if h.has(troubled) && !clock.forgettable() {
-		c.freeFrom(id, due)
+	if h.Has(mercator.Troubled) && !clock.Forgettable() {
+		c.FreeFrom(id, due)
 	}
-	c.postpone(id, due, clock)
+	c.Postpone(id, due, clock)
 	if idle {
-		c.settle(id, now)
+		c.Settle(id, now)
 	}
 	f.submitImportAndUnlock(o, after)
 	return nil
@@ -505,12 +506,12 @@ func (f *Frontier) takeKey(k [2]uint64) (foreign, fresh bool, err error) {
 		return false, false, ErrClosed
 	}
 	f.rekeying.Store(true) // an Add that begins waits for the lock
-	c := f.sched
+	c := f.core
 	fresh = f.adding.Load() == 1 && f.finishing == 0 && f.seq == 0 && f.known.Total() == 0 &&
-		c.hosts.Len() == 0 && c.dormant.Rows() == 0
-	same := c.key == k
+		c.Hosts.Len() == 0 && c.Dormant.Rows() == 0
+	same := c.Key == k
 	if fresh {
-		c.key = k
+		c.Key = k
 	}
 	f.rekeying.Store(false)
 	if same || !fresh || f.opts.Spill == nil {

@@ -3,8 +3,8 @@
 //
 // Limits of waiting URLs and of depth refuse entries when they are added. Use of the
 // others is counted; hosts and crawls that have used one up are withheld like paused
-// ones. Package limit counts; this file passes it hosts and crawls, and turns its results
-// into events and errors. A frontier without limits pays for one look at a pointer.
+// ones. Package limit counts; this file turns its results into events and errors. A frontier
+// without limits pays for one look at a pointer.
 
 package frontier
 
@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -72,7 +73,7 @@ func (f *Frontier) Used(s Scope) (Used, bool) {
 	s = f.scopeSeen(s)
 	f.lockAdvanced()
 	defer f.mu.Unlock()
-	u, ok := f.sched.limits.Used(s.subject(), f.sched.date(f.last))
+	u, ok := f.core.Limits.Used(s.subject(), f.core.Date(f.last))
 	return f.usedLocked(u), ok
 }
 
@@ -116,18 +117,6 @@ func (s Scope) subject() limit.Subject {
 	return limit.OfScope(s.stored())
 }
 
-// book returns what is counted, a new book if there was no limit so far. youngest is the
-// number of the last lease.
-func (s *scheduler) book(youngest uint64) *limit.Book {
-	if s.limits == nil {
-		s.limits = limit.New(limit.Caller{
-			Turned:  s.cfg.turned,
-			Recheck: s.recheck,
-		}, s.clock.Day(0), s.cfg.spill, youngest)
-	}
-	return s.limits
-}
-
 // limitTurnedLocked reports that a limit is reached, or that none is any more.
 func (s *shard) limitTurnedLocked(of limit.Subject, turn quota.Turn, what string, until int64) {
 	e := Event{Kind: EventLimitReached, Reason: what}
@@ -145,22 +134,15 @@ func (s *shard) limitTurnedLocked(of limit.Subject, turn quota.Turn, what string
 	case turn == quota.Lifted:
 		e.Kind, e.Reason = EventLimitLifted, ""
 	case until != instant.Never:
-		e.Until = s.wall(s.sched.moment(until))
+		e.Until = s.wall(s.core.Moment(until))
 	}
 	s.emitLocked(e)
-}
-
-// setLimits puts the limits of a scope's rule in force: those of all its hosts together, and of each.
-func (s *scheduler) setLimits(of row.Scope, all, each quota.Limits, youngest uint64, now int64) {
-	if s.limits != nil || all != (quota.Limits{}) || each != (quota.Limits{}) {
-		s.book(youngest).SetScope(of, all, each, youngest, s.date(now))
-	}
 }
 
 // storedRuleLocked returns the row of a rule that is to replace the latest.
 func (s *shard) storedRuleLocked(r *scopeRule) row.Rule {
 	var was limit.Each
-	b := s.sched.limits
+	b := s.core.Limits
 	if p := s.ruleChanges[r.key]; p != nil {
 		was = p.latest.each
 	} else if b != nil {
@@ -169,7 +151,7 @@ func (s *shard) storedRuleLocked(r *scopeRule) row.Rule {
 	if b != nil && was.Limits == (quota.Limits{}) {
 		was = b.Around(r.scope.stored())
 	}
-	r.each, _ = was.Then(r.HostLimits.quota(), s.sched.date(s.last))
+	r.each, _ = was.Then(r.HostLimits.quota(), s.core.Date(s.last))
 	ended := int64(0)
 	if r.each.Ended != limit.NoneEnded {
 		ended = instant.Millis(s.day(r.each.Ended))
@@ -177,42 +159,30 @@ func (s *shard) storedRuleLocked(r *scopeRule) row.Rule {
 	return storedRule(&r.Rule, ended)
 }
 
-// use counts what the hand-out or the end of a lease uses of the limits of a host and a
-// crawl, which may be nil.
-func (s *scheduler) use(id uint32, x *crawl, n quota.Amount, lease uint64, now int64) {
-	h := s.hosts.At(id)
-	if s.limits.Use(id, s.name(h), n, lease, s.date(now)) {
-		h.set(counted | behind)
-	}
-	if x != nil && s.limits.UseCrawl(x.id, n, lease, s.date(now)) {
-		s.judgeCrawl(x, now)
-	}
-}
-
 // countDoneLocked counts what an ending lease has used. A host's row, or that of a scope
 // or crawl, is written with o.
-func (s *shard) countDoneLocked(o *op, l *leaseRecord, out *Outcome) {
-	c := s.sched
+func (s *shard) countDoneLocked(o *op, l *mercator.Lease, out *Outcome) {
+	c := s.core
 	n := quota.Amount{Bytes: max(0, out.Bytes), Errors: int64(btoi(out.Result == Failed))}
-	var x *crawl
-	if l.record != 0 {
-		x = c.crawlOf(c.queues.At(l.queue))
+	var x *mercator.Crawl
+	if l.Record != 0 {
+		x = c.CrawlOf(c.Queues.At(l.Queue))
 		n.Served = -int64(btoi(out.Uncontacted))
 	}
-	c.use(l.host, x, n, c.leaseNumber(l.token), s.last)
-	h := c.hosts.At(l.host)
-	if h.has(counted) && !out.Uncontacted {
-		h.set(unsaved)
+	c.Use(l.Host, x, n, c.LeaseNumber(l.Token), s.last)
+	h := c.Hosts.At(l.Host)
+	if h.Has(mercator.Counted) && !out.Uncontacted {
+		h.Set(mercator.Unsaved)
 	}
-	used := n.Bytes+n.Errors > 0 || l.record != 0 && !out.Uncontacted
-	o.counts = used && s.opts.Spill != nil && c.limits.Dirty()
+	used := n.Bytes+n.Errors > 0 || l.Record != 0 && !out.Uncontacted
+	o.counts = used && s.opts.Spill != nil && c.Limits.Dirty()
 }
 
 // limitLocked moves the entries that limits refuse from o to those refused. A URL's own next
 // record is never refused, nor one that is forced.
 func (s *shard) limitLocked(o *op) {
-	c := s.sched
-	if c.limits == nil || o.unlimited {
+	c := s.core
+	if c.Limits == nil || o.unlimited {
 		return
 	}
 	var g limit.Gate
@@ -221,7 +191,7 @@ func (s *shard) limitLocked(o *op) {
 	for i := range o.entries {
 		e := &o.entries[i]
 		if i == 0 || e.host != g.Host() {
-			g = c.limits.Gate(e.host)
+			g = c.Limits.Gate(e.host)
 		}
 		if err := s.refusesLocked(&g, e); err != nil {
 			if e.marked {
@@ -242,7 +212,7 @@ func (s *shard) limitLocked(o *op) {
 
 // refusesLocked returns the limit that refuses an entry, if one does.
 func (s *shard) refusesLocked(g *limit.Gate, e *newEntry) error {
-	c := s.sched
+	c := s.core
 	if e.index < 0 || e.force {
 		return nil
 	}
@@ -252,15 +222,15 @@ func (s *shard) refusesLocked(g *limit.Gate, e *newEntry) error {
 			return fmt.Errorf("%w: depth %d; %s has at most %d", ErrLimit, r.N, limited(r.Of), r.Most)
 		}
 	}
-	if e.due != 0 && e.due > c.date(s.last) || !g.LimitsWaiting(e.crawl) {
+	if e.due != 0 && e.due > c.Date(s.last) || !g.LimitsWaiting(e.crawl) {
 		return nil
 	}
-	w := limit.Waiting{All: c.stats.Waiting}
-	if id := c.lookup(e.hash, e.host); id != 0 {
-		w.Host = int64(c.hosts.At(id).waiting)
+	w := limit.Waiting{All: c.Stats.Waiting}
+	if id := c.Lookup(e.hash, e.host); id != 0 {
+		w.Host = int64(c.Hosts.At(id).Waiting)
 	}
-	if x := c.findCrawl(e.crawl); x != nil {
-		w.Crawl = x.stats.Waiting
+	if x := c.FindCrawl(e.crawl); x != nil {
+		w.Crawl = x.Stats.Waiting
 	}
 	if r, refused := g.Full(e.crawl, w); refused {
 		return fmt.Errorf("%w: %d URLs of %s wait, %d may", ErrLimit, r.N, limited(r.Of), r.Most)
@@ -282,30 +252,20 @@ func limited(s limit.Subject) string {
 // unreserveLocked ends what limitLocked began for entry i of o.
 func (s *shard) unreserveLocked(o *op, i int) {
 	if i < len(o.reserved) {
-		s.sched.limits.Unreserve(o.reserved[i], o.entries[i].host)
+		s.core.Limits.Unreserve(o.reserved[i], o.entries[i].host)
 		o.reserved[i] = nil
 	}
-}
-
-// refusing reports whether limits refuse new URLs of a host because too many wait.
-func (s *scheduler) refusing(id uint32) (full bool) {
-	if s.limits == nil {
-		return false
-	}
-	h := s.hosts.At(id)
-	g := s.limits.Gate(string(s.name(h)))
-	return g.Closed(limit.Waiting{All: s.stats.Waiting, Host: int64(h.waiting)})
 }
 
 // countDomain counts the URLs of a domain if its limits require it and no call has done
 // so, and returns when they are counted.
 func (f *Frontier) countDomain(s Scope) error {
-	c := f.sched
+	c := f.core
 	for {
 		if err := f.lockOpen(); err != nil {
 			return err
 		}
-		n, others := c.limits.BeginCensus(s.stored())
+		n, others := c.Limits.BeginCensus(s.stored())
 		f.mu.Unlock()
 		if others != nil {
 			<-others
@@ -315,8 +275,8 @@ func (f *Frontier) countDomain(s Scope) error {
 			return nil
 		}
 		err := f.sweepHosts(s, func(id uint32, _ int64) bool {
-			h := c.hosts.At(id)
-			n.Saw(c.name(h), int64(h.waiting))
+			h := c.Hosts.At(id)
+			n.Saw(c.Name(h), int64(h.Waiting))
 			return true
 		})
 		f.mu.Lock()
@@ -326,38 +286,6 @@ func (f *Frontier) countDomain(s Scope) error {
 			return fmt.Errorf("frontier: count %v: %w", s, err)
 		}
 	}
-}
-
-// countAllDomains is countDomain for all rules after an opening.
-func (s *scheduler) countAllDomains() {
-	if !s.limits.CountDomains() {
-		return
-	}
-	for id := uint32(1); id <= s.hosts.Top; id++ {
-		if h := s.hosts.At(id); h.nameLen > 0 && h.waiting > 0 {
-			s.limits.Waits(s.name(h), int64(h.waiting))
-		}
-	}
-}
-
-// unused forgets what a host without URLs has used if it no longer counts.
-func (s *scheduler) unused(id uint32, now int64) {
-	h := s.hosts.At(id)
-	if !h.has(counted) {
-		return
-	}
-	switch until, ok := s.limits.HostCounts(id, s.name(h), s.date(now)); {
-	case !ok:
-		s.dropUsage(id)
-		h.set(behind)
-	case until != instant.Never:
-		s.limits.Rest(id, s.moment(until))
-	}
-}
-
-func (s *scheduler) dropUsage(id uint32) {
-	s.hosts.At(id).clear(counted)
-	s.limits.Forget(id)
 }
 
 // usage restores what a scope or crawl has used. Its limits were met before.
@@ -370,7 +298,7 @@ func (r *recovery) usage(key string, value []byte) error {
 	if err != nil {
 		return row.Malformed(key)
 	}
-	if !r.f.sched.limits.Restore(of, s, 0) {
+	if !r.f.core.Limits.Restore(of, s, 0) {
 		r.obsolete(key)
 	}
 	return nil
@@ -386,7 +314,7 @@ type countedHost struct {
 // staleUsage drops the rows of hosts whose periods have ended.
 func (r *recovery) staleUsage() {
 	for i := range r.counted {
-		if h := &r.counted[i]; !r.f.sched.limits.Counts(h.name, h.used, 0) {
+		if h := &r.counted[i]; !r.f.core.Limits.Counts(h.name, h.used, 0) {
 			r.obsolete(row.HostKey + h.name)
 		}
 	}
@@ -399,71 +327,16 @@ func (f *Frontier) importUsed(of limit.Subject, s row.Usage) error {
 	if err := f.lockOpen(); err != nil {
 		return err
 	}
-	c := f.sched
-	if !c.limits.Merge(of, s, c.date(f.last)) {
+	c := f.core
+	if !c.Limits.Merge(of, s, c.Date(f.last)) {
 		f.mu.Unlock()
 		return nil
 	}
 	if of.Kind == limit.Crawl {
-		c.judgeCrawl(c.findCrawl(of.Crawl), f.last)
+		c.JudgeCrawl(c.FindCrawl(of.Crawl), f.last)
 	}
 	o := newOp()
 	defer o.free()
 	o.counts = f.opts.Spill != nil
 	return f.submitAndUnlock(o)
-}
-
-// limits checks that package limit knows the limits that crawls have, that hosts and crawls wait for the ends of periods that limits withhold (F3), and that what
-// is counted is right (F6).
-func (k *checker) limits() {
-	c, b := k.c, k.c.limits
-	if b == nil {
-		return
-	}
-	b.Check(k.bad, k.settled, func(s row.Scope) (n int64) {
-		for id := uint32(1); id <= c.hosts.Top; id++ {
-			if h := c.hosts.At(id); h.nameLen > 0 && s.Contains(string(c.name(h))) {
-				n += int64(h.waiting)
-			}
-		}
-		return n
-	})
-	for _, it := range b.HostEnds.Items {
-		if h := c.hosts.At(it.ID); h.place != withheld || h.pos != withheldLimited {
-			k.bad("F3: host %d in place %d waits for the end of a period", it.ID, h.place)
-		}
-	}
-	if n := b.HostEnds.Len(); n != k.withheld.hosts[withheldLimited] {
-		k.bad("F3: %d hosts are withheld by limits, %d wait for an end", k.withheld.hosts[withheldLimited], n)
-	}
-	n := 0
-	for id := uint32(1); id <= c.hosts.Top; id++ {
-		if h := c.hosts.At(id); h.nameLen > 0 && h.has(counted) {
-			n++
-			if !b.HasHost(id) {
-				k.bad("F6: host %d has flags %b and no usage", id, h.flags)
-			}
-		}
-	}
-	if n != b.Hosts() {
-		k.bad("F6: %d hosts have usage, counted %d", n, b.Hosts())
-	}
-	for _, x := range c.crawls {
-		if x != nil {
-			k.limitCrawl(x)
-		}
-	}
-}
-
-func (k *checker) limitCrawl(x *crawl) {
-	b := k.c.limits
-	if _, ok := b.Row(limit.OfCrawl(x.id)); ok != (x.settings.limits != quota.Limits{}) {
-		k.bad("F6: crawl %d has limits %+v, and usage: %v", x.id, x.settings.limits, ok)
-	}
-	if ends := b.CrawlEnds.Has(x.id); ends != (x.stop == crawlLimited) {
-		k.bad("F3: crawl %d is held for %d, and waits for an end: %v", x.id, x.stop, ends)
-	}
-	if (x.stop == crawlPaused) != x.settings.paused {
-		k.bad("F3: crawl %d is held for %d; paused: %v", x.id, x.stop, x.settings.paused)
-	}
 }

@@ -33,10 +33,10 @@ func (s *shard) wakeMoverLocked() {
 // moveWantedLocked reports whether a round is worth its cost, or the only way to make
 // room for callers that wait.
 func (s *shard) moveWantedLocked() bool {
-	c := s.sched
+	c := s.core
 	l := move.Load{
 		Log: s.logBytes, MaxLog: move.MaxLog(s.opts.MemoryBudget),
-		Used: c.records.Used(), Limit: s.residentLimitLocked(), Homeless: c.records.Homeless(),
+		Used: c.Records.Used(), Limit: s.residentLimitLocked(), Homeless: c.Records.Homeless(),
 		Full: s.committer.room.Waited(),
 	}
 	l.Full = l.Full || l.Limit < minResident/4 // Add refuses: hosts of finished URLs leave with these
@@ -62,11 +62,11 @@ func (f *Frontier) moveLoop() {
 		f.mu.Lock()
 		limit := f.residentLimitLocked()
 		wanted := f.moveWantedLocked()
-		f.sched.cfg.evictOver = limit / 4
+		f.core.Cfg.EvictOver = limit / 4
 		if wanted {
 			c.room.Begins()
 		} else {
-			c.room.NotNeeded(f.sched.records.Used(), limit, c.log.Busy())
+			c.room.NotNeeded(f.core.Records.Used(), limit, c.log.Busy())
 		}
 		f.mu.Unlock()
 		if !wanted {
@@ -74,7 +74,7 @@ func (f *Frontier) moveLoop() {
 		}
 		moved, err := f.moveRound()
 		f.mu.Lock()
-		c.room.Ended(err != nil, moved, f.sched.records.Used(), limit, c.log.Busy())
+		c.room.Ended(err != nil, moved, f.core.Records.Used(), limit, c.log.Busy())
 		f.mu.Unlock()
 		switch {
 		case err == nil:
@@ -130,7 +130,7 @@ func (f *Frontier) moveRound() (moved bool, err error) {
 	}
 	f.known.BeginRound(fresh)
 	x := &logEnd{gen: f.gen + 1, through: f.applied.batch, marks: f.applied.marks, bytes: f.logBytes, failures: f.committer.failures}
-	x.round = f.sched.moves.Begin(moveSource{f}, f.opts.Spill, x.gen, f.applied.seq, f.sched.cfg.evictOver)
+	x.round = f.core.Moves.Begin(moveSource{f}, f.opts.Spill, x.gen, f.applied.seq, f.core.Cfg.EvictOver)
 	young := f.known.Logged() // those behind x.marks are of a batch that is being applied
 	for i := x.marks; i < young; i++ {
 		if f.known.Keep(i); i%keepAtOnce == 0 {
@@ -195,7 +195,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 			ID:   f.committer.batchID + 1,
 			Time: instant.Millis(f.wall(f.nowLocked())),
 			Rows: []storage.Row{f.metaRowLocked(x.gen, false)},
-			Drop: f.sched.blocks.TakeDrops(),
+			Drop: f.core.Blocks.TakeDrops(),
 		}
 		stale, rows := f.notes.TakeStale()
 		b.Rows = append(b.Rows, rows...)
@@ -203,7 +203,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 		f.mu.Unlock()
 		if err := f.opts.Spill.Commit(b); err != nil {
 			f.mu.Lock()
-			f.sched.blocks.PutDrops(b.Drop)
+			f.core.Blocks.PutDrops(b.Drop)
 			f.notes.PutStale(stale)
 			f.mu.Unlock()
 			return err
@@ -243,53 +243,53 @@ type moveSource struct{ f *Frontier }
 func (s moveSource) Lock()        { s.f.mu.Lock() }
 func (s moveSource) Unlock()      { s.f.mu.Unlock() }
 func (s moveSource) Closed() bool { return s.f.closed }
-func (s moveSource) Top() uint32  { return s.f.sched.queues.Top }
+func (s moveSource) Top() uint32  { return s.f.core.Queues.Top }
 func (s moveSource) Freed()       { s.f.committer.room.Freed() }
 
 func (s moveSource) Queue(id uint32) move.Queue {
-	if q := s.f.sched.queues.At(id); q.host != 0 {
-		return move.Queue{Queue: &q.Queue, Priority: q.priority, Listed: &q.listed}
+	if q := s.f.core.Queues.At(id); q.Host != 0 {
+		return move.Queue{Queue: &q.Queue, Priority: q.Priority, Listed: &q.Listed}
 	}
 	return move.Queue{}
 }
 
 func (s moveSource) Name(id uint32, names []byte) (storage.Queue, []byte) {
-	c := s.f.sched
-	q := c.queues.At(id)
+	c := s.f.core
+	q := c.Queues.At(id)
 	at := len(names)
-	names = append(names, c.name(c.hosts.At(q.host))...)
+	names = append(names, c.Name(c.Hosts.At(q.Host))...)
 	host := names[at:] // nothing is written to these bytes any more
-	return storage.Queue{Host: hostkey.String(host), Crawl: c.crawlOf(q).id, Priority: q.priority}, names
+	return storage.Queue{Host: hostkey.String(host), Crawl: c.CrawlOf(q).ID, Priority: q.Priority}, names
 }
 
 func (s moveSource) Leased(id uint32, to []move.Leased) []move.Leased {
-	c := s.f.sched
-	for lease := range c.leasesOf(c.queues.At(id).host) {
-		if l := c.leases.At(lease); l.queue == id && l.record != 0 {
-			to = append(to, move.Leased{Ref: l.record, Others: l.prev != 0 || l.next != 0})
+	c := s.f.core
+	for lease := range c.LeasesOf(c.Queues.At(id).Host) {
+		if l := c.Leases.At(lease); l.Queue == id && l.Record != 0 {
+			to = append(to, move.Leased{Ref: l.Record, Others: l.Prev != 0 || l.Next != 0})
 		}
 	}
 	return to
 }
 
 func (s moveSource) Finishing(id uint32) bool {
-	c := s.f.sched
-	return c.hosts.At(c.queues.At(id).host).pins > 0
+	c := s.f.core
+	return c.Hosts.At(c.Queues.At(id).Host).Pins > 0
 }
 
-func (s moveSource) Dead(id uint32) uint64 { return s.f.sched.deadStored(s.f.sched.queues.At(id)).Seq }
+func (s moveSource) Dead(id uint32) uint64 { return s.f.core.DeadStored(s.f.core.Queues.At(id)).Seq }
 
 func (s moveSource) DeadOf(q storage.Queue) uint64 {
-	return s.f.sched.storedTombstones.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
+	return s.f.core.StoredTombstones.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
 }
 
-func (s moveSource) Trim(id uint32) (more bool) { return s.f.sched.trim(id) }
+func (s moveSource) Trim(id uint32) (more bool) { return s.f.core.Trim(id) }
 
-func (s moveSource) Soon() int64 { return s.f.sched.date(s.f.nowLocked()) + s.f.sched.cfg.ahead }
+func (s moveSource) Soon() int64 { return s.f.core.Date(s.f.nowLocked()) + s.f.core.Cfg.Ahead }
 
 func (s moveSource) Millis(date int64) int64 { return s.f.dueMillis(date) }
 
-func (s moveSource) Dismiss(ref arena.Ref) { s.f.sched.dismiss(ref, s.f.last) }
+func (s moveSource) Dismiss(ref arena.Ref) { s.f.core.Dismiss(ref, s.f.last) }
 
 // markLog is what a mark without an admission counts as in the log, so that a
 // round begins before there are more young marks than with admissions.

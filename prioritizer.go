@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/seed-7440039f/frontier/selector"
 )
 
 // Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is the most
@@ -58,12 +56,6 @@ type withLevels struct {
 	levels int
 	PrioritizerFunc
 }
-
-// Selector chooses the priority of the next hand-out: see selector.Selector.
-type Selector = selector.Selector
-
-// SelectorFunc makes a function a Selector.
-type SelectorFunc = selector.Func
 
 // Scheduler chooses when a URL is visited again. It is called when a URL was visited,
 // gone or denied, and when the tries of a failed one are used up, unless Outcome.Next is
@@ -183,17 +175,6 @@ func (x *PriorityMap) complete(other *PriorityMap) {
 	}
 }
 
-// chooseBy asks the selector, and turns a panic into a value, since the lock is held.
-func chooseBy(s Selector) func(available []int) (p int, panicked any) {
-	if selector.IsCalm(s) {
-		return func(available []int) (int, any) { return s.Select(available), nil }
-	}
-	return func(available []int) (p int, panicked any) {
-		defer func() { panicked = recover() }()
-		return s.Select(available), nil
-	}
-}
-
 // checkPriorities says what is wrong with the priorities of a rule.
 func (r *Rule) checkPriorities(levels int) error {
 	var errs []error
@@ -228,53 +209,4 @@ func (c *controls) Priority(host []byte, p uint8) uint8 {
 		return false
 	})
 	return as
-}
-
-// levelOf is the level of a host's URLs of a priority.
-func (s *scheduler) levelOf(h *host, priority uint8) uint8 {
-	if priority == immediatePriority {
-		return s.immediate()
-	}
-	if s.cfg.rules != nil {
-		priority = s.cfg.rules.Priority(s.name(h), priority)
-	}
-	return min(priority, uint8(s.cfg.levels))
-}
-
-// relevel gives the queues of a host the levels that the rules say.
-func (s *scheduler) relevel(id uint32, now int64) {
-	h := s.hosts.At(id)
-	changed := false
-	for qid := h.queues; qid != 0; qid = s.queues.At(qid).sibling {
-		q := s.queues.At(qid)
-		if level := s.levelOf(h, q.priority); level != q.level {
-			s.setLevel(h, qid, level)
-			changed = true
-		}
-	}
-	if changed && h.place == queued { // its place among those of its group depends on it
-		s.detach(id)
-		s.settle(id, now)
-	}
-}
-
-func (s *scheduler) setLevel(h *host, qid uint32, level uint8) {
-	q := s.queues.At(qid)
-	kind := tokens
-	if h.place == ready {
-		kind = readies
-	}
-	listed := q.waiting > 0 && (h.place == ready || h.place == unbound)
-	if listed {
-		s.delist(kind, qid)
-	}
-	x, n := s.crawlOf(q), int64(q.waiting)
-	for _, by := range [...][]int64{s.stats.WaitingBy, x.stats.WaitingBy} {
-		by[q.level-1] -= n
-		by[level-1] += n
-	}
-	q.level = level
-	if listed {
-		s.enlist(kind, qid)
-	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/offheap"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -65,7 +66,7 @@ type logged struct {
 // it returns nil.
 func (f *Frontier) recover(ctx context.Context) error {
 	r := &recovery{
-		f: f, log: map[uint64]logged{}, at: instant.None, timed: f.sched.timed.Restore(),
+		f: f, log: map[uint64]logged{}, at: instant.None, timed: f.core.Timed.Restore(),
 	}
 	if err := f.opts.Spill.Recover(ctx, r); err != nil {
 		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
@@ -91,7 +92,7 @@ func (s *shard) begin(r *recovery) error {
 		ID:   s.committer.batchID + 1,
 		Time: instant.Millis(s.clock.Start()),
 		Rows: []storage.Row{s.metaRowLocked(s.gen, false)},
-		Drop: s.sched.blocks.TakeDrops(),
+		Drop: s.core.Blocks.TakeDrops(),
 	}
 	if !s.opts.Count && r.right {
 		b.Rows = append(b.Rows, row.Counted(false))
@@ -109,9 +110,9 @@ func (s *shard) begin(r *recovery) error {
 // often it was opened, whether it was closed, last sequence number, generation, when it was
 // last opened after a crash, and how hosts are named.
 func (s *shard) metaRowLocked(gen uint32, clean bool) storage.Row {
-	m := row.Meta{Key: s.sched.key, Epoch: s.epoch, Clean: clean, Seq: s.seq, Gen: gen, Hosts: s.hostNames}
-	if s.sched.reopenedAt != notReopened {
-		m.Held = uint64(instant.Millis(s.wall(s.sched.reopenedAt)))
+	m := row.Meta{Key: s.core.Key, Epoch: s.epoch, Clean: clean, Seq: s.seq, Gen: gen, Hosts: s.hostNames}
+	if s.core.ReopenedAt != mercator.NotReopened {
+		m.Held = uint64(instant.Millis(s.wall(s.core.ReopenedAt)))
 	}
 	return m.Row()
 }
@@ -125,24 +126,24 @@ func (r *recovery) meta(v []byte) error {
 	if m.Hosts != 0 && m.Hosts != f.hostNames {
 		return errors.New("HostKey names hosts otherwise than before: each machine would be two hosts; want the function with which the store was made")
 	}
-	f.sched.key, f.epoch, f.seq, f.gen = m.Key, m.Epoch, m.Seq, m.Gen
+	f.core.Key, f.epoch, f.seq, f.gen = m.Key, m.Epoch, m.Seq, m.Gen
 	r.clean = m.Clean
 	switch {
 	case !r.clean:
-		f.sched.reopenedAt = 0
+		f.core.ReopenedAt = 0
 	case m.Held != 0:
-		f.sched.reopenedAt = min(0, f.owed(instant.FromMillis(int64(m.Held))))
+		f.core.ReopenedAt = min(0, f.owed(instant.FromMillis(int64(m.Held))))
 	default:
 		return nil
 	}
-	f.sched.startsAt = max(0, f.sched.reopenedAt+f.maxDelay)
-	f.sched.hostStartsAt = f.startOfHost
-	f.sched.groupStartsAt = func(d ownPolicy) int64 {
-		longest := f.sched.cfg.groupMax // a policy of the user's is not asked with the lock held
+	f.core.StartsAt = max(0, f.core.ReopenedAt+f.maxDelay)
+	f.core.HostStartsAt = f.startOfHost
+	f.core.GroupStartsAt = func(d mercator.OwnPolicy) int64 {
+		longest := f.core.Cfg.GroupMax // a policy of the user's is not asked with the lock held
 		if d != nil {
 			longest = int64(d.Max())
 		}
-		return max(0, f.sched.reopenedAt+longest)
+		return max(0, f.core.ReopenedAt+longest)
 	}
 	return nil
 }
@@ -151,7 +152,7 @@ func (r *recovery) meta(v []byte) error {
 // crash, as far as a rule of its own says.
 func (s *shard) startOfHost(host string) int64 {
 	if d := s.controls.delay(host); d != nil {
-		return s.sched.reopenedAt + int64(d.Max())
+		return s.core.ReopenedAt + int64(d.Max())
 	}
 	return 0
 }
@@ -162,7 +163,7 @@ func (r *recovery) Marks(n int64) error {
 }
 
 func (r *recovery) Dead(id uint32, bits []byte) error {
-	r.f.sched.blocks.RestoreDead(id, bits)
+	r.f.core.Blocks.RestoreDead(id, bits)
 	return nil
 }
 
@@ -171,8 +172,8 @@ func (r *recovery) Part(q storage.Queue, p storage.Part) error {
 	if err != nil {
 		return err
 	}
-	c := r.f.sched
-	id := c.blocks.RestorePart(p)
+	c := r.f.core
+	id := c.Blocks.RestorePart(p)
 	for len(r.queues.Items) <= int(id) {
 		r.queues.Append(0)
 	}
@@ -181,9 +182,9 @@ func (r *recovery) Part(q storage.Queue, p storage.Part) error {
 		r.parts = append(r.parts, blockParts{block: p.Block, first: id})
 	}
 	r.parts[len(r.parts)-1].n++
-	x := c.queues.At(qid)
-	c.counted(x, bits.OnesCount32(c.blocks.Unread(id)))
-	c.fifo.Chain(&x.Queue, id)
+	x := c.Queues.At(qid)
+	c.Counted(x, bits.OnesCount32(c.Blocks.Unread(id)))
+	c.Fifo.Chain(&x.Queue, id)
 	return nil
 }
 
@@ -200,7 +201,7 @@ func (r *recovery) partOf(block uint32, pos uint16) uint32 {
 	at, _ := slices.BinarySearchFunc(r.parts, block, func(b blockParts, id uint32) int { return cmp.Compare(b.block, id) })
 	for ; at < len(r.parts) && r.parts[at].block == block; at++ {
 		for id := r.parts[at].first; id < r.parts[at].first+r.parts[at].n; id++ {
-			if p := r.f.sched.blocks.Part(id); p.Block == block && pos >= p.First && int(pos) < int(p.First)+int(p.Count) {
+			if p := r.f.core.Blocks.Part(id); p.Block == block && pos >= p.First && int(pos) < int(p.First)+int(p.Count) {
 				return id
 			}
 		}
@@ -218,7 +219,7 @@ func (r *recovery) queue(q storage.Queue) (uint32, error) {
 	if !r.f.isPriority(q.Priority) {
 		return 0, r.tooHigh(q.Priority)
 	}
-	return r.f.sched.queueOf(r.f.sched.ensure(r.f.hostHash(q.Host), q.Host), q.Crawl, q.Priority), nil
+	return r.f.core.QueueOf(r.f.core.Ensure(r.f.hostHash(q.Host), q.Host), q.Crawl, q.Priority), nil
 }
 
 func (r *recovery) Batch(b *storage.Batch) error {
@@ -237,10 +238,10 @@ func (r *recovery) Batch(b *storage.Batch) error {
 		}
 		x := logged{queue: qid, since: r.at}
 		if a.Due != 0 {
-			x.ref, x.timed, x.due = f.sched.records.StoreForRing(a.Seq, a.Body), true, f.storedDue(a.Due)
+			x.ref, x.timed, x.due = f.core.Records.StoreForRing(a.Seq, a.Body), true, f.storedDue(a.Due)
 			x.since = max(r.at, x.due)
 		} else {
-			x.ref = f.sched.records.Store(a.Seq, a.Body)
+			x.ref = f.core.Records.Store(a.Seq, a.Body)
 		}
 		r.log[a.Seq] = x
 		r.order = append(r.order, a.Seq)
@@ -263,9 +264,9 @@ func (r *recovery) Batch(b *storage.Batch) error {
 
 // completion ends a record that lies in the log or, if it left it, in a block.
 func (r *recovery) completion(x storage.Completion) {
-	c := r.f.sched
+	c := r.f.core
 	if l, ok := r.log[x.Seq]; ok {
-		c.records.Discard(l.ref)
+		c.Records.Discard(l.ref)
 		delete(r.log, x.Seq)
 		return
 	}
@@ -274,14 +275,14 @@ func (r *recovery) completion(x storage.Completion) {
 		r.timed.Finish(x)
 		return
 	}
-	if c.blocks.IsDead(x.Block, int(x.Pos)) {
+	if c.Blocks.IsDead(x.Block, int(x.Pos)) {
 		return
 	}
-	pos := int(x.Pos - c.blocks.Part(id).First)
-	if c.blocks.Unread(id)&(1<<pos) != 0 {
-		c.counted(c.queues.At(r.queues.Items[id]), -1)
+	pos := int(x.Pos - c.Blocks.Part(id).First)
+	if c.Blocks.Unread(id)&(1<<pos) != 0 {
+		c.Counted(c.Queues.At(r.queues.Items[id]), -1)
 	}
-	c.blocks.Kill(id, pos)
+	c.Blocks.Kill(id, pos)
 }
 
 func (r *recovery) tooHigh(p uint8) error {
@@ -292,36 +293,36 @@ func (r *recovery) tooHigh(p uint8) error {
 // belong.
 func (r *recovery) finish() {
 	f := r.f
-	c := f.sched
+	c := f.core
 	for _, x := range r.parts {
-		c.blocks.DropDead(x.block)
+		c.Blocks.DropDead(x.block)
 	}
 	r.parts = nil
 	r.queues.Free()
-	c.stats.Scheduled, c.stats.Finished = r.timed.End()
+	c.Stats.Scheduled, c.Stats.Finished = r.timed.End()
 	r.queueLog()
-	if c.limits != nil {
-		c.countAllDomains()
-		for _, x := range c.crawls {
+	if c.Limits != nil {
+		c.CountAllDomains()
+		for _, x := range c.Crawls {
 			if x != nil {
-				c.judgeCrawl(x, 0)
+				c.JudgeCrawl(x, 0)
 			}
 		}
 	}
-	for id := uint32(1); id <= c.groups.Top; id++ {
-		if c.groups.At(id).nameLen > 0 { // perhaps its settings were not known when it was met
-			c.setUpGroup(id)
+	for id := uint32(1); id <= c.Groups.Top; id++ {
+		if c.Groups.At(id).NameLen > 0 { // perhaps its settings were not known when it was met
+			c.SetUpGroup(id)
 		}
 	}
-	for id := uint32(1); id <= c.hosts.Top; id++ {
-		if h := c.hosts.At(id); h.nameLen > 0 {
-			if c.hostStartsAt != nil { // rules were not known when the host was met
-				if at := c.hostStartsAt(string(c.name(h))); at > h.due {
-					h.due, h.why = at, whyReopened
+	for id := uint32(1); id <= c.Hosts.Top; id++ {
+		if h := c.Hosts.At(id); h.NameLen > 0 {
+			if c.HostStartsAt != nil { // rules were not known when the host was met
+				if at := c.HostStartsAt(string(c.Name(h))); at > h.Due {
+					h.Due, h.Why = at, mercator.WhyReopened
 				}
 			}
-			c.relevel(id, 0) // nor then
-			c.settle(id, 0)
+			c.Relevel(id, 0) // nor then
+			c.Settle(id, 0)
 		}
 	}
 }
@@ -329,26 +330,26 @@ func (r *recovery) finish() {
 // queueLog puts the log's records into their queues. Those whose time has come take the places among
 // the others that they had, as far as the times of batches tell.
 func (r *recovery) queueLog() {
-	c := r.f.sched
+	c := r.f.core
 	var came []uint64
 	for _, seq := range r.order {
 		switch x, ok := r.log[seq]; {
 		case !ok || !x.timed:
 		case r.superseded(x, seq):
 			r.outdated(x, seq)
-			c.records.Discard(x.ref)
-		case x.due <= 0 && c.deadIn(c.queues.At(x.queue)).Seq < seq: // else a deletion finds it
+			c.Records.Discard(x.ref)
+		case x.due <= 0 && c.DeadIn(c.Queues.At(x.queue)).Seq < seq: // else a deletion finds it
 			came = append(came, seq)
 		default:
-			c.schedule(x.queue, x.ref, x.due)
+			c.Schedule(x.queue, x.ref, x.due)
 		}
 	}
 	slices.SortStableFunc(came, func(a, b uint64) int { return cmp.Compare(r.log[a].since, r.log[b].since) })
 	wait := func(x logged) {
-		q := c.queues.At(x.queue)
-		c.fifo.Push(&q.Queue, x.ref)
-		c.list(x.queue)
-		c.counted(q, 1)
+		q := c.Queues.At(x.queue)
+		c.Fifo.Push(&q.Queue, x.ref)
+		c.List(x.queue)
+		c.Counted(q, 1)
 	}
 	for _, seq := range r.order {
 		x, ok := r.log[seq]
@@ -373,7 +374,7 @@ func (r *recovery) Begin(read func(string) ([]byte, bool, error)) error {
 		return err
 	}
 	if !found {
-		r.f.sched.key = randomKey()
+		r.f.core.Key = randomKey()
 		return nil
 	}
 	return r.meta(value)
@@ -402,7 +403,7 @@ func (r *recovery) Row(key string, value []byte) error {
 		if err != nil {
 			return err
 		}
-		r.f.sched.setCrawl(x.ID, crawlRestored(&x), 0, 0)
+		r.f.core.SetCrawl(x.ID, crawlRestored(&x), 0, 0)
 	case row.UsageKey:
 		return r.usage(key, value)
 	case row.DeletionKey:
@@ -424,7 +425,7 @@ func (r *recovery) Row(key string, value []byte) error {
 		if err != nil || !r.f.opts.Count {
 			return err
 		}
-		r.f.sched.counts.SetSum(crawl, sum)
+		r.f.core.Counts.SetSum(crawl, sum)
 	case row.HostKey:
 		s, err := row.ParseHost(name, value)
 		if err != nil {
@@ -445,12 +446,12 @@ func (r *recovery) rule(key string, value []byte) error {
 	if !x.BlockedUntil.IsZero() {
 		x.until = r.f.date(x.BlockedUntil)
 	}
-	if x.Rule = x.at(r.f.sched.date(0)); x.empty() {
+	if x.Rule = x.at(r.f.core.Date(0)); x.empty() {
 		r.obsolete(key)
 		return nil
 	}
 	r.f.enforceLocked(x)
-	if b := r.f.sched.limits; b != nil {
+	if b := r.f.core.Limits; b != nil {
 		b.RestoreEnded(scope, stored.Ended)
 	}
 	return nil
@@ -461,8 +462,8 @@ func (r *recovery) rule(key string, value []byte) error {
 func (r *recovery) host(name string, s row.Host) {
 	f := r.f
 	hash := f.hostHash(name)
-	id := f.sched.lookup(hash, name)
-	if id == 0 && s.CrawlDelay == 0 && !s.Assigned && f.owed(instant.FromMillis(s.Due)) <= 0 && !f.sched.troubleKept(&s, f.token, f.last) {
+	id := f.core.Lookup(hash, name)
+	if id == 0 && s.CrawlDelay == 0 && !s.Assigned && f.owed(instant.FromMillis(s.Due)) <= 0 && !f.core.TroubleKept(&s, f.token, f.last) {
 		if s.Used == (row.Usage{}) {
 			r.obsolete(row.HostKey + name)
 			return
@@ -471,26 +472,26 @@ func (r *recovery) host(name string, s row.Host) {
 			r.counted = append(r.counted, countedHost{name, s.Used})
 		}
 	}
-	f.sched.dormant.HasRow(hash)
+	f.core.Dormant.HasRow(hash)
 	if id != 0 {
-		f.sched.remember(id, &s, f.token, f.last)
+		f.core.Remember(id, &s, f.token, f.last)
 	}
 }
 
 func (r *recovery) group(name string, g *row.Group) {
-	c := r.f.sched
+	c := r.f.core
 	s := settingsOf(g)
 	if s != (GroupSettings{}) {
 		r.f.groupRules.set(name, s)
 	}
 	at := min(r.f.owed(instant.FromMillis(g.Due)), int64(maxDelay))
-	if g.Due == 0 || at <= 0 || c.groupStartsAt != nil && at <= c.groupStartsAt(nil) {
+	if g.Due == 0 || at <= 0 || c.GroupStartsAt != nil && at <= c.GroupStartsAt(nil) {
 		if s == (GroupSettings{}) {
 			r.groups = append(r.groups, name)
 		}
 		return
 	}
-	c.postponeGroup(c.groupOf(name), at)
+	c.PostponeGroup(c.GroupOf(name), at)
 }
 
 // obsolete notes that a row is to be deleted. Beyond a bound they are left for the next
@@ -505,7 +506,7 @@ func (r *recovery) obsolete(key string) {
 func (r *recovery) deleteStale() error {
 	f := r.f
 	for _, name := range r.groups {
-		if f.sched.groupNamed(name) == 0 {
+		if f.core.GroupNamed(name) == 0 {
 			r.obsolete(row.GroupKey + name)
 		}
 	}
@@ -534,14 +535,14 @@ func (f *Frontier) importStart(until int64) error {
 	}
 	f.lock()
 	at := min(f.owed(instant.FromMillis(until)), f.last+int64(maxDelay))
-	if f.closed || at <= f.last || at <= f.sched.startsAt {
+	if f.closed || at <= f.last || at <= f.core.StartsAt {
 		f.mu.Unlock()
 		return nil
 	}
-	f.sched.reopenedAt = max(f.sched.reopenedAt, at-f.maxDelay)
-	f.sched.startsAt = at
-	f.sched.startGroupsAt(at)
-	f.sched.hostStartsAt = f.startOfHost
+	f.core.ReopenedAt = max(f.core.ReopenedAt, at-f.maxDelay)
+	f.core.StartsAt = at
+	f.core.StartGroupsAt(at)
+	f.core.HostStartsAt = f.startOfHost
 	if f.opts.Spill == nil {
 		f.mu.Unlock()
 		return nil
@@ -554,30 +555,30 @@ func (f *Frontier) importStart(until int64) error {
 
 // outdated notes that a record of the log was replaced: the first commit ends it.
 func (r *recovery) outdated(x logged, seq uint64) {
-	c := r.f.sched
-	if c.counts == nil {
+	c := r.f.core
+	if c.Counts == nil {
 		return
 	}
-	q := c.queues.At(x.queue)
-	c.found = append(c.found, outdated{
-		Completion: storage.Completion{Seq: seq}, host: string(c.nameOf(q.host)), crawl: c.crawlOf(q).id, Numbers: numbersOf(x.due),
+	q := c.Queues.At(x.queue)
+	c.Found = append(c.Found, mercator.Outdated{
+		Completion: storage.Completion{Seq: seq}, Host: string(c.NameOf(q.Host)), Crawl: c.CrawlOf(q).ID, Numbers: mercator.NumbersOf(x.due),
 	})
 }
 
 // judgeCounts compares the stored counts with what was found: a store that was repaired, for example, has
 // lost some. Dead URLs are among what was found, but not always counted.
 func (r *recovery) judgeCounts() {
-	c := r.f.sched
-	if c.counts == nil {
+	c := r.f.core
+	if c.Counts == nil {
 		return
 	}
-	found := c.stats.Waiting + c.stats.Scheduled + c.stats.Finished + int64(len(c.found))
+	found := c.Stats.Waiting + c.Stats.Scheduled + c.Stats.Finished + int64(len(c.Found))
 	total := int64(0)
-	for _, crawl := range c.counts.Crawls() {
-		total += c.counts.Sum(crawl).Total
+	for _, crawl := range c.Counts.Crawls() {
+		total += c.Counts.Sum(crawl).Total
 	}
-	r.right = r.right && total <= found && (total == found || c.storedTombstones.Len() > 0)
+	r.right = r.right && total <= found && (total == found || c.StoredTombstones.Len() > 0)
 	if !r.right {
-		c.counts = count.NewTable(true)
+		c.Counts = count.NewTable(true)
 	}
 }

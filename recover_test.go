@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-7440039f/frontier/internal/clock"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -14,7 +15,7 @@ import (
 func TestFinishedPositionsFindTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		of := &shared{opts: Options{Priorities: 8}, clock: clock.New(nil)}
-		f := &Frontier{shared: of, shard: shard{shared: of, sched: newScheduler(schedulerConfig{levels: 8})}}
+		f := &Frontier{shared: of, shard: shard{shared: of, core: mercator.New(mercator.Config{Levels: 8})}}
 		r := &recovery{f: f, log: map[uint64]logged{}}
 		type at struct {
 			block uint32
@@ -35,7 +36,7 @@ func TestFinishedPositionsFindTheirParts(t *testing.T) {
 			}
 		}
 		require.NoError(t, r.Batch(&storage.Batch{ID: 1}))
-		require.EqualValues(t, len(all), f.sched.stats.Waiting)
+		require.EqualValues(t, len(all), f.core.Stats.Waiting)
 		finished := map[at]bool{}
 		for range rapid.IntRange(0, 2*len(all)).Draw(t, "finished") {
 			x := rapid.SampledFrom(all).Draw(t, "position")
@@ -43,14 +44,14 @@ func TestFinishedPositionsFindTheirParts(t *testing.T) {
 			finished[x] = true
 			r.completion(storage.Completion{Seq: 1, Block: 6000, Pos: x.pos}) // of a block that is gone
 		}
-		require.EqualValues(t, len(all)-len(finished), f.sched.stats.Waiting)
+		require.EqualValues(t, len(all)-len(finished), f.core.Stats.Waiting)
 		r.finish()
 		for _, x := range all {
-			require.Equal(t, finished[x], f.sched.blocks.IsDead(x.block, int(x.pos)))
+			require.Equal(t, finished[x], f.core.Blocks.IsDead(x.block, int(x.pos)))
 		}
-		drops := f.sched.blocks.TakeDrops()
+		drops := f.core.Blocks.TakeDrops()
 		for _, id := range blocks {
-			require.Equal(t, !f.sched.blocks.Has(id), slices.Contains(drops, id))
+			require.Equal(t, !f.core.Blocks.Has(id), slices.Contains(drops, id))
 		}
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hint"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/storage"
@@ -144,7 +145,7 @@ func TestRowsHaveAllOfATrouble(t *testing.T) {
 
 // Rows and lines know all kinds of clocks, failures and results by their numbers.
 func TestKindsInRows(t *testing.T) {
-	require.EqualValues(t, row.Clocks, whys)
+	require.EqualValues(t, row.Clocks, mercator.Whys)
 	require.EqualValues(t, row.Failures, failures)
 	var names []string
 	for k := Failure(0); int(k) < failures; k++ {
@@ -204,7 +205,7 @@ func TestGoldenRows(t *testing.T) {
 	group(GroupSettings{Delay: FactorDelay(10, 0, time.Hour), Concurrency: 1024}, 5)
 	group(GroupSettings{Concurrency: 2}, 0)
 	group(GroupSettings{}, 0)
-	for _, c := range []crawlSettings{{weight: 1}, {weight: 300, paused: true}, {weight: 1, limits: goldenLimits.quota()}} {
+	for _, c := range []mercator.CrawlSettings{{Weight: 1}, {Weight: 300, Paused: true}, {Weight: 1, Limits: goldenLimits.quota()}} {
 		put("crawl", storedCrawl(70000, &c).Row())
 	}
 	put("usage", (&row.Usage{Since: 1e12, Served: 1, Bytes: math.MaxInt64 - 1, Errors: 3}).Row(limit.OfCrawl(70000).RowKey()))
@@ -237,28 +238,28 @@ func goldenHosts(t *testing.T, put func(string, storage.Row)) {
 	require.NoError(t, err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.sched
-	id := c.lookup(f.hostHash("www.example.org"), "www.example.org")
-	host := c.hosts.At(id)
+	c := f.core
+	id := c.Lookup(f.hostHash("www.example.org"), "www.example.org")
+	host := c.Hosts.At(id)
 	due := int64(time.Hour)
-	put("host", f.sched.hostRow(id, due, whyRetryAfter))
-	host.crawlDelay = 1500
-	put("host", f.sched.hostRow(id, due, whyCrawlDelay))
-	c.detach(id)
-	c.joinGroup(host, c.groupOf("group \xff"))
-	host.set(assigned)
-	c.setTrouble(id, trouble.State{
+	put("host", f.core.HostRow(id, due, mercator.WhyRetryAfter))
+	host.CrawlDelay = 1500
+	put("host", f.core.HostRow(id, due, mercator.WhyCrawlDelay))
+	c.Detach(id)
+	c.JoinGroup(host, c.GroupOf("group \xff"))
+	host.Set(mercator.Assigned)
+	c.SetTrouble(id, trouble.State{
 		Quiet: int64(time.Second), Free: int64(time.Minute), Fails: 300, Lanes: 700, Step: 1, From: 2, Search: 3, Relapses: 4, Eased: true,
 		Probes: 5, Usual: 6, Kind: uint8(FailureTooMany),
 	})
-	put("host", f.sched.hostRow(id, due, whyQuarantine))
-	c.book(f.token).RestoreHost(id, row.Usage{Since: instant.Millis(f.day(c.date(0))), Served: 200, Bytes: 1 << 40, Errors: 3}, c.date(0))
-	host.set(counted)
-	put("host", f.sched.hostRow(id, due, whyQuarantine))
-	c.limits.Forget(id)
-	host.clear(counted)
-	c.setTrouble(id, trouble.State{})
-	c.settle(id, f.last)
+	put("host", f.core.HostRow(id, due, mercator.WhyQuarantine))
+	c.Book(f.token).RestoreHost(id, row.Usage{Since: instant.Millis(f.day(c.Date(0))), Served: 200, Bytes: 1 << 40, Errors: 3}, c.Date(0))
+	host.Set(mercator.Counted)
+	put("host", f.core.HostRow(id, due, mercator.WhyQuarantine))
+	c.Limits.Forget(id)
+	host.Clear(mercator.Counted)
+	c.SetTrouble(id, trouble.State{})
+	c.Settle(id, f.last)
 }
 
 // standingClock always shows the same time, and never rings.

@@ -6,11 +6,12 @@ package frontier
 import (
 	"context"
 	"fmt"
-	"github.com/seed-7440039f/frontier/internal/instant"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -157,12 +158,12 @@ func TestRuleLookUpTakesNoMemory(t *testing.T) {
 
 // BenchmarkRules has a rule for each of n domains.
 func BenchmarkRules(b *testing.B) {
-	put := func(c *scheduler, rules *controls, r *scopeRule) {
+	put := func(c *mercator.Core, rules *controls, r *scopeRule) {
 		old := rules.put(r)
-		c.ruled(r.scope.stored(), old.block(), r.until, r.stops(), 0)
+		c.Ruled(r.scope.stored(), old.block(), r.until, r.stops(), 0)
 	}
-	filled := func(n int) (*scheduler, *controls, []*scopeRule) {
-		c, all, rules := newScheduler(schedulerConfig{levels: 8}), &controls{}, make([]*scopeRule, n)
+	filled := func(n int) (*mercator.Core, *controls, []*scopeRule) {
+		c, all, rules := mercator.New(mercator.Config{Levels: 8}), &controls{}, make([]*scopeRule, n)
 		for i := range rules {
 			s := Domain(fmt.Sprintf("d%d.example.com", i))
 			rules[i] = &scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Paused: On}, until: instant.None}

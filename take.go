@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/internal/waitqueue"
 )
@@ -216,13 +217,13 @@ func (f *Frontier) companyLocked(t *taking, l *Lease) {
 		return // it has expired already
 	}
 	if t.Lease > 0 {
-		r.deadline = r.leasedAt + int64(t.Lease)
-		f.sched.expiry.Fix(int(r.pos), r.deadline)
-		l.Deadline = f.wall(r.deadline)
+		r.Deadline = r.LeasedAt + int64(t.Lease)
+		f.core.Expiry.Fix(int(r.Pos), r.Deadline)
+		l.Deadline = f.wall(r.Deadline)
 	}
 	i, n := len(t.leases), min(t.PerHost, t.Max-len(t.leases)-t.loads)-1
 	t.leases = append(t.leases, *l)
-	t.ids = f.sched.join(t.ids[:0], l.record, max(0, n), t.Crawls, f.nextTokenLocked, f.last)
+	t.ids = f.core.Join(t.ids[:0], l.record, max(0, n), t.Crawls, f.nextTokenLocked, f.last)
 	for _, id := range t.ids {
 		t.leases = append(t.leases, Lease{Due: l.Due})
 		f.newLeaseLocked(&t.leases[len(t.leases)-1], id)
@@ -275,136 +276,23 @@ func (f *Frontier) returnAll(leases []Lease) (err error) {
 	return err
 }
 
-// chooseLocked is nextLocked for a call of Take, or of Next if t is nil.
-func (s *shard) chooseLocked(g *grant, t *taking, now int64) bool {
-	if t == nil {
-		return s.nextLocked(g, now, nil)
-	}
-	if t.Host == "" {
-		return s.nextLocked(g, now, t.Crawls)
-	}
-	s.callLocked(now)
-	s.sched.advance(now)
-	ch, ok := s.sched.nextOfHost(s.sched.lookup(s.hostHash(t.Host), t.Host), t.Crawls, now)
-	if ok {
-		s.grantLocked(g, ch)
-	}
-	return ok
-}
-
-// nextOfHost is next for one host.
-func (s *scheduler) nextOfHost(id uint32, crawls []uint32, now int64) (ch choice, ok bool) {
-	if id == 0 || now < s.startsAt {
-		return ch, false
-	}
-	h := s.hosts.At(id)
-	switch h.place {
-	case unbound, pacing, queued, ready:
-	case parked:
-		if h.due > now {
-			return ch, false
-		}
-	default:
-		return ch, false
-	}
-	qid := s.urgentQueue(h, crawls, false)
-	if qid == 0 || h.wanted {
-		return ch, false
-	}
-	if h.place != unbound && h.due > now || h.place == queued && s.groups.At(h.group).used >= s.groups.At(h.group).limit {
-		return ch, false // its time, or its turn, will come
-	}
-	s.detach(id)
-	if !s.stillDue(id, now) {
-		return ch, false
-	}
-	if h.due > now || !h.hasSlot && !s.takeSlot(h.group, now) {
-		s.setPacing(id, h, now)
-		return ch, false
-	}
-	h.hasSlot = h.group != 0
-	s.put(h, loading)
-	if s.tombstones.Len() > 0 && !s.headAlive(qid, now) {
-		return ch, false
-	}
-	q := s.queues.At(qid)
-	s.served(s.crawlOf(q), q.level)
-	return s.prepare(qid), true
-}
-
 // clockKeeps reports whether what a Take wants may become due by time alone.
 func (f *Frontier) clockKeeps(t *taking) bool {
 	f.lock()
 	defer f.mu.Unlock()
-	c := f.sched
+	c := f.core
 	if t.Host == "" {
-		return c.haveWaiting(t.Crawls) && c.places[unbound]+c.places[pacing]+c.places[parked] > 0
+		return c.HaveWaiting(t.Crawls) && c.Places[mercator.Unbound]+c.Places[mercator.Pacing]+c.Places[mercator.Parked] > 0
 	}
-	id := c.lookup(f.hostHash(t.Host), t.Host)
-	if id == 0 || c.urgentQueue(c.hosts.At(id), t.Crawls, false) == 0 {
+	id := c.Lookup(f.hostHash(t.Host), t.Host)
+	if id == 0 || c.UrgentQueue(c.Hosts.At(id), t.Crawls, false) == 0 {
 		return false
 	}
-	switch h := c.hosts.At(id); h.place {
-	case unbound, parked, pacing:
+	switch h := c.Hosts.At(id); h.Place {
+	case mercator.Unbound, mercator.Parked, mercator.Pacing:
 		return true
-	case queued:
-		return c.groups.At(h.group).used < c.groups.At(h.group).limit
+	case mercator.Queued:
+		return c.Groups.At(h.Group).Used < c.Groups.At(h.Group).Limit
 	}
 	return false
-}
-
-// nextEventFor returns when to look again for a waiting call of Take, or of Next if t is nil.
-func (s *shard) nextEventFor(t *taking, now int64) int64 {
-	if t != nil && t.Host != "" {
-		if id := s.sched.lookup(s.hostHash(t.Host), t.Host); id != 0 {
-			h := s.sched.hosts.At(id)
-			at := max(h.due, s.sched.startsAt)
-			switch h.place {
-			case unbound, parked, pacing: // if its URLs are not wanted, or their crawl is paused, its time brings nothing
-				if at > now && s.sched.urgentQueue(h, t.Crawls, false) != 0 {
-					return at
-				}
-			}
-		}
-	}
-	return s.sched.nextEvent(now)
-}
-
-// giveTakersLocked gives waiting calls of Take what may be had now.
-func (f *Frontier) giveTakersLocked(now int64) {
-	f.takers = slices.DeleteFunc(f.takers, func(t *taking) bool {
-		var g grant
-		if !f.chooseLocked(&g, t, now) {
-			return false
-		}
-		t.calls.Give(&g)
-		return true
-	})
-}
-
-// endTakersLocked gives all waiting calls of Take an error.
-func (s *shard) endTakersLocked(err error) {
-	for _, t := range s.takers {
-		t.calls.GiveAll(&grant{err: err})
-	}
-	s.takers = nil
-}
-
-// awaited reports whether a call of Next or Take waits.
-func (s *shard) awaited() bool { return !s.waiters.Empty() || len(s.takers) > 0 }
-
-// queueFor returns the queue that a call waits in.
-func (f *Frontier) queueFor(t *taking) *waitqueue.Queue[grant] {
-	if !t.filtered() {
-		return &f.waiters
-	}
-	f.takers = append(f.takers, t)
-	return &t.calls
-}
-
-// leftLocked notes that a call does not wait any more.
-func (s *shard) leftLocked(t *taking) {
-	if t.filtered() {
-		s.takers = slices.DeleteFunc(s.takers, func(x *taking) bool { return x == t })
-	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/view"
@@ -90,8 +91,8 @@ func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[Wa
 			host  string
 			waits bool
 		}
-		look := func(id uint32) listed { return listed{string(f.sched.nameOf(id)), f.sched.hosts.At(id).waiting > 0} }
-		for x := range eachHost(f, s, behind, infosAtOnce, look, func(x listed) string { return x.host }) {
+		look := func(id uint32) listed { return listed{string(f.core.NameOf(id)), f.core.Hosts.At(id).Waiting > 0} }
+		for x := range eachHost(f, s, behind, mercator.InfosAtOnce, look, func(x listed) string { return x.host }) {
 			if x.waits && !l.host(x.host, 0) {
 				return
 			}
@@ -175,13 +176,13 @@ func (w *urlWindow) fill(after uint64) error {
 		f.mu.Unlock()
 		return ErrClosed
 	}
-	id := f.sched.lookup(f.hostHash(w.host), w.host)
+	id := f.core.Lookup(f.hostHash(w.host), w.host)
 	if id == 0 {
 		f.mu.Unlock()
 		return nil
 	}
-	w.Window = view.Begin(after, int(f.sched.hosts.At(id).waiting))
-	walk := f.sched.beginWalk(id, nil)
+	w.Window = view.Begin(after, int(f.core.Hosts.At(id).Waiting))
+	walk := f.core.BeginWalk(id, nil)
 	walk.Part, walk.Record = w.visitPart, w.visit
 	f.walkHostAndUnlock(walk, w.MakeRoom)
 	if err := w.Read(&f.urlRanges, w.load); err != nil {
@@ -193,25 +194,19 @@ func (w *urlWindow) fill(after uint64) error {
 
 // visit takes a record in memory into the window.
 func (w *urlWindow) visit(queue uint32, ref arena.Ref) bool {
-	c := w.listing.f.sched
-	q := c.queues.At(queue)
-	if r := c.records.At(ref); w.Accepts(r.Seq()) {
-		w.Items = append(w.Items, view.Item{Seq: r.Seq(), Body: append([]byte(nil), r.Body()...), Crawl: c.crawlNumber(q), Priority: c.priorityOf(q)})
+	c := w.listing.f.core
+	q := c.Queues.At(queue)
+	if r := c.Records.At(ref); w.Accepts(r.Seq()) {
+		w.Items = append(w.Items, view.Item{Seq: r.Seq(), Body: append([]byte(nil), r.Body()...), Crawl: c.CrawlNumber(q), Priority: c.PriorityOf(q)})
 	}
 	return true
 }
 
 // visitPart notes a part on disk.
 func (w *urlWindow) visitPart(queue, id uint32) {
-	if p := w.listing.f.sched.unreadPart(queue, id); p.Want != 0 {
+	if p := w.listing.f.core.UnreadPart(queue, id); p.Want != 0 {
 		w.Parts = append(w.Parts, p)
 	}
-}
-
-// unreadPart is what waits of a part of a queue.
-func (t *tables) unreadPart(queue, id uint32) view.Part {
-	q := t.queues.At(queue)
-	return view.Part{Part: t.blocks.Part(id), Want: t.blocks.Unread(id), Crawl: t.crawlNumber(q), Priority: t.priorityOf(q)}
 }
 
 // load reads records of a part, if it is not damaged.
@@ -235,7 +230,7 @@ func (w *urlWindow) load(p *view.Part, want uint32) ([]fifo.Loaded, error) {
 func (w *urlWindow) unreadable(p *view.Part, err error) error {
 	f := w.listing.f
 	f.mu.Lock()
-	closed, gone := f.closed, !f.sched.blocks.Has(p.Block)
+	closed, gone := f.closed, !f.core.Blocks.Has(p.Block)
 	f.mu.Unlock()
 	var corrupt *CorruptError
 	switch {
@@ -261,17 +256,17 @@ func (w *urlWindow) drop() error {
 			f.mu.Unlock()
 			return ErrClosed
 		}
-		c := f.sched
+		c := f.core
 		var out []uint64
-		if id := c.lookup(f.hostHash(w.host), w.host); id != 0 {
-			for l := range c.leasesOf(id) {
-				if ref := c.leases.At(l).record; ref != 0 {
-					out = append(out, c.records.At(ref).Seq())
+		if id := c.Lookup(f.hostHash(w.host), w.host); id != 0 {
+			for l := range c.LeasesOf(id) {
+				if ref := c.Leases.At(l).Record; ref != 0 {
+					out = append(out, c.Records.At(ref).Seq())
 				}
 			}
 		}
 		for _, x := range chunk {
-			gone := x.Block != 0 && c.blocks.IsDead(x.Block, x.Pos) || c.deleted(w.host, x.Crawl, x.Seq)
+			gone := x.Block != 0 && c.Blocks.IsDead(x.Block, x.Pos) || c.Deleted(w.host, x.Crawl, x.Seq)
 			if !gone && !slices.Contains(out, x.Seq) {
 				kept = append(kept, x)
 			}
@@ -285,43 +280,15 @@ func (w *urlWindow) drop() error {
 // walkAtOnce is how many parts and records are visited under one lock.
 const walkAtOnce = view.AtOnce
 
-// beginWalk begins a walk through the queues of a host that belong to a crawl, or
-// through all.
-func (t *tables) beginWalk(id uint32, wanted func(*queue) bool) *fifo.Walk {
-	w := &fifo.Walk{Owner: id}
-	for qid := t.hosts.At(id).queues; qid != 0; qid = t.queues.At(qid).sibling {
-		if q := t.queues.At(qid); wanted == nil || wanted(q) {
-			w.Queues = append(w.Queues, fifo.Numbered{ID: qid, Queue: &q.Queue})
-		}
-	}
-	t.fifo.Begin(w)
-	return w
-}
-
-func (t *tables) endWalk(w *fifo.Walk) {
-	t.fifo.EndWalk(w)
-	for _, q := range w.Queues {
-		if w.Owner != 0 {
-			t.trim(q.ID)
-		}
-	}
-}
-
-// deleted reports whether a record is dead that a sweep may not have found yet.
-func (t *deletedTable) deleted(host string, crawl uint32, seq uint64) bool {
-	return seq <= t.tombstones.Of(hostkey.Bytes(host), crawl).Seq ||
-		seq <= t.storedTombstones.Of(hostkey.Bytes(host), crawl).Seq
-}
-
 // walkHostAndUnlock walks a host in steps of walkAtOnce, and calls rest without the lock
 // between them.
 func (s *shard) walkHostAndUnlock(w *fifo.Walk, rest func()) {
-	for s.sched.fifo.Step(w, walkAtOnce) && !s.closed {
+	for s.core.Fifo.Step(w, walkAtOnce) && !s.closed {
 		s.mu.Unlock()
 		rest()
 		s.mu.Lock()
 	}
-	s.sched.endWalk(w)
+	s.core.EndWalk(w)
 	s.mu.Unlock()
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timed"
@@ -166,16 +167,16 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 	}
 	list := f.listTimed()
 	f.lockAdvanced()
-	f.sched.timed.EndList(list)
+	f.core.Timed.EndList(list)
 	if f.closed {
 		f.mu.Unlock()
 		return false, false, ErrClosed
 	}
-	moving, last := first && f.committer.log.Busy(), f.sched.timed.Last()
+	moving, last := first && f.committer.log.Busy(), f.core.Timed.Last()
 	var w *fifo.Walk
-	if id := f.sched.lookup(s.hash, s.host); id != 0 {
-		moving = moving || f.sched.hosts.At(id).pins > 0
-		w = f.sched.beginWalk(id, func(q *queue) bool { return f.sched.crawlNumber(q) == s.crawl })
+	if id := f.core.Lookup(s.hash, s.host); id != 0 {
+		moving = moving || f.core.Hosts.At(id).Pins > 0
+		w = f.core.BeginWalk(id, func(q *mercator.Queue) bool { return f.core.CrawlNumber(q) == s.crawl })
 		w.URL = s.url
 		found = s.leasedLocked(id)
 	}
@@ -193,7 +194,7 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 		return found, true, err
 	}
 	f.mu.Lock()
-	moving = moving || moved || w != nil && w.Taken || f.sched.timed.Last() != last
+	moving = moving || moved || w != nil && w.Taken || f.core.Timed.Last() != last
 	switch {
 	case f.closed:
 		f.mu.Unlock()
@@ -213,7 +214,7 @@ func (s *urlSearch) ofHost(w *fifo.Walk, found bool) (bool, error) {
 	f := s.f
 	defer func() {
 		f.mu.Lock()
-		f.sched.endWalk(w)
+		f.core.EndWalk(w)
 		f.mu.Unlock()
 	}()
 	if found || s.scheduledOf(w) { // before the walk: at its time a record begins to wait
@@ -222,14 +223,14 @@ func (s *urlSearch) ofHost(w *fifo.Walk, found bool) (bool, error) {
 	s.parts = s.parts[:0]
 	w.Part = s.visitPart
 	w.Record = func(queue uint32, ref arena.Ref) bool {
-		r := f.sched.records.At(ref)
-		if found = f.sched.records.HasURL(ref, s.url) && !f.sched.deleted(s.host, s.crawl, r.Seq()); found {
-			s.describe(f.sched.records.At(ref).Body(), URLWaiting, f.sched.priorityOf(f.sched.queues.At(queue)))
+		r := f.core.Records.At(ref)
+		if found = f.core.Records.HasURL(ref, s.url) && !f.core.Deleted(s.host, s.crawl, r.Seq()); found {
+			s.describe(f.core.Records.At(ref).Body(), URLWaiting, f.core.PriorityOf(f.core.Queues.At(queue)))
 		}
 		return !found
 	}
 	f.mu.Lock()
-	for f.sched.fifo.Step(w, walkAtOnce) && !f.closed {
+	for f.core.Fifo.Step(w, walkAtOnce) && !f.closed {
 		f.yield()
 	}
 	f.mu.Unlock()
@@ -264,16 +265,16 @@ func (s *urlSearch) describeDue(p []byte, at int64, priority int) {
 
 // leasedLocked looks among the host's leases.
 func (s *urlSearch) leasedLocked(id uint32) bool {
-	c := s.f.sched
+	c := s.f.core
 	forgotten := s.f.forgottenLocked(s.host, s.crawl)
-	for l := range c.leasesOf(id) {
-		r := c.leases.At(l)
-		if r.record == 0 || c.records.At(r.record).Seq() <= forgotten {
+	for l := range c.LeasesOf(id) {
+		r := c.Leases.At(l)
+		if r.Record == 0 || c.Records.At(r.Record).Seq() <= forgotten {
 			continue
 		}
-		if q := c.queues.At(r.queue); c.crawlNumber(q) == s.crawl && c.records.HasURL(r.record, s.url) {
-			s.describe(c.records.At(r.record).Body(), URLLeased, c.priorityOf(q))
-			s.status.Until = s.f.wall(r.deadline)
+		if q := c.Queues.At(r.Queue); c.CrawlNumber(q) == s.crawl && c.Records.HasURL(r.Record, s.url) {
+			s.describe(c.Records.At(r.Record).Body(), URLLeased, c.PriorityOf(q))
+			s.status.Until = s.f.wall(r.Deadline)
 			return true
 		}
 	}
@@ -283,20 +284,20 @@ func (s *urlSearch) leasedLocked(id uint32) bool {
 // scheduledOf looks among the records in memory that wait for their time. It counts
 // those of the host: what the heap moves past the search is looked for again.
 func (s *urlSearch) scheduledOf(w *fifo.Walk) bool {
-	f, c := s.f, s.f.sched
+	f, c := s.f, s.f.core
 	for range 4 {
 		f.mu.Lock()
 		want, seen := 0, 0
 		if w.Owner != 0 {
-			want = int(c.hosts.At(w.Owner).scheduled)
+			want = int(c.Hosts.At(w.Owner).Scheduled)
 		}
-		for i := 0; i < c.scheduled.Len() && seen < want; i++ {
-			it := c.scheduled.Items[i]
-			if c.queues.At(it.Aux).host == w.Owner {
+		for i := 0; i < c.Scheduled.Len() && seen < want; i++ {
+			it := c.Scheduled.Items[i]
+			if c.Queues.At(it.Aux).Host == w.Owner {
 				seen++
-				q, r := c.queues.At(it.Aux), c.records.At(arena.Ref(it.ID))
-				if c.crawlNumber(q) == s.crawl && c.records.HasURL(arena.Ref(it.ID), s.url) && !c.deleted(s.host, s.crawl, r.Seq()) {
-					s.describeDue(r.Body(), it.At, c.priorityOf(q))
+				q, r := c.Queues.At(it.Aux), c.Records.At(arena.Ref(it.ID))
+				if c.CrawlNumber(q) == s.crawl && c.Records.HasURL(arena.Ref(it.ID), s.url) && !c.Deleted(s.host, s.crawl, r.Seq()) {
+					s.describeDue(r.Body(), it.At, c.PriorityOf(q))
 					f.mu.Unlock()
 					return true
 				}
@@ -318,7 +319,7 @@ const scheduledAtOnce = 2048
 
 // visitPart notes a part on disk in which the URL may wait.
 func (s *urlSearch) visitPart(queue, id uint32) {
-	if p := s.f.sched.unreadPart(queue, id); p.Want != 0 {
+	if p := s.f.core.UnreadPart(queue, id); p.Want != 0 {
 		s.parts = append(s.parts, p)
 	}
 }
@@ -348,11 +349,11 @@ func (s *urlSearch) onDisk() (bool, error) {
 			continue
 		}
 		f.mu.Lock()
-		known := f.sched.blocks.Has(p.Block)
-		closed, dead := f.closed, f.sched.blocks.IsDead(p.Block, pos) || f.sched.deleted(s.host, s.crawl, seq)
+		known := f.core.Blocks.Has(p.Block)
+		closed, dead := f.closed, f.core.Blocks.IsDead(p.Block, pos) || f.core.Deleted(s.host, s.crawl, seq)
 		if err == nil && !closed && !dead {
 			s.describe(body, URLWaiting, p.Priority)
-			if id := f.sched.lookup(s.hash, s.host); id != 0 {
+			if id := f.core.Lookup(s.hash, s.host); id != 0 {
 				s.leasedLocked(id) // since the walk
 			}
 		}
@@ -399,10 +400,10 @@ func (s *shard) eachTimed(ctx context.Context, blocks []timeheap.Item, wanted fu
 			continue
 		}
 		s.mu.Lock()
-		closed, gone := s.closed, !s.sched.timed.Has(it.ID)
+		closed, gone := s.closed, !s.core.Timed.Has(it.ID)
 		if err == nil {
 			found = slices.DeleteFunc(found, func(r timed.Loaded) bool {
-				return s.sched.blocks.IsBuried(it.ID, r.Pos) || s.sched.deleted(r.Host, r.Crawl, r.Seq) || s.supersededBodyLocked(&r)
+				return s.core.Blocks.IsBuried(it.ID, r.Pos) || s.core.Deleted(r.Host, r.Crawl, r.Seq) || s.supersededBodyLocked(&r)
 			})
 		}
 		s.mu.Unlock()

@@ -10,24 +10,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"github.com/seed-7440039f/frontier/internal/row"
 	"iter"
 	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
-	"github.com/seed-7440039f/frontier/internal/hostorder"
-	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
-	"github.com/seed-7440039f/frontier/internal/timeheap"
-)
-
-const (
-	// viewAtMost is how many hosts Upcoming and Largest return at most: what
-	// can be looked at under one lock.
-	viewAtMost = 256
-	// infosAtOnce is how many hosts are described under one lock.
-	infosAtOnce = 32
 )
 
 // Upcoming is a host that will be served soon.
@@ -62,8 +51,8 @@ func (f *Frontier) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming, 
 	}
 	due := map[string]int64{}
 	var names []string
-	for _, it := range f.sched.upcoming(max(0, min(n, viewAtMost)), f.last) {
-		name := string(f.sched.nameOf(it.ID))
+	for _, it := range f.core.Upcoming(max(0, min(n, mercator.ViewAtMost)), f.last) {
+		name := string(f.core.NameOf(it.ID))
 		names, due[name] = append(names, name), it.At
 	}
 	f.mu.Unlock()
@@ -89,139 +78,16 @@ func (f *Frontier) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming, 
 // infosOf describes those of the hosts that are in memory, in the same order.
 func (f *Frontier) infosOf(names []string) []HostInfo {
 	out := make([]HostInfo, 0, len(names))
-	for chunk := range slices.Chunk(names, infosAtOnce) {
+	for chunk := range slices.Chunk(names, mercator.InfosAtOnce) {
 		f.lockAdvanced()
 		for _, name := range chunk {
-			if id := f.sched.lookup(f.hostHash(name), name); id != 0 {
+			if id := f.core.Lookup(f.hostHash(name), name); id != 0 {
 				out = append(out, f.hostInfoLocked(id))
 			}
 		}
 		f.mu.Unlock()
 	}
 	return out
-}
-
-// upcoming returns up to n hosts that will be served next, with the times at which
-// they may be contacted.
-func (s *scheduler) upcoming(n int, now int64) []timeheap.Item {
-	if n == 0 {
-		return nil
-	}
-	found := s.soon(s.dueNow(nil, n, now), n, now)
-	found = s.blockedNext(found, n, now)
-	found = s.limitedNext(found, n)
-	slices.SortStableFunc(found, func(a, b timeheap.Item) int { return cmp.Compare(max(a.At, now), max(b.At, now)) })
-	return found[:min(n, len(found))]
-}
-
-// dueNow appends up to n hosts of each ready list and front queue, but not many more
-// than that in all, with the times at which they may be contacted; each once.
-func (s *scheduler) dueNow(found []timeheap.Item, n int, now int64) []timeheap.Item {
-	seen, looks := map[uint32]bool{}, 4*viewAtMost
-	for l := range s.listsByUrgency() {
-		for qid, k := l.first, 0; qid != 0 && k < n; qid, k = s.queues.At(qid).next, k+1 {
-			if looks--; looks < 0 {
-				return found
-			}
-			id := s.queues.At(qid).host
-			if seen[id] {
-				continue
-			}
-			seen[id] = true
-			h := s.hosts.At(id)
-			at := max(h.due, s.startsAt)
-			if h.group != 0 {
-				at = max(at, s.groups.At(h.group).free)
-			}
-			if at, ok := s.servedFrom(id, at, now); ok {
-				found = append(found, timeheap.Item{At: at, ID: id})
-			}
-		}
-	}
-	return found
-}
-
-// soon appends up to n hosts from the heaps in the order of their times. If rules may
-// withhold some of them that were not found yet, it chooses the best of a larger number.
-func (s *scheduler) soon(found []timeheap.Item, n int, now int64) []timeheap.Item {
-	first, tries := len(found), n
-	if s.withholding() {
-		tries = min(4*n, 2*viewAtMost)
-	}
-	for walk := s.walkDue(); tries > 0; tries-- {
-		it, ok := walk.next()
-		if !ok {
-			break
-		}
-		if at, ok := s.servedFrom(it.ID, it.At, now); ok {
-			found = append(found, timeheap.Item{At: at, ID: it.ID})
-		}
-	}
-	slices.SortStableFunc(found[first:], func(a, b timeheap.Item) int { return cmp.Compare(a.At, b.At) })
-	return found[:min(len(found), first+max(0, n))]
-}
-
-// servedFrom is when a host whose clocks allow a contact at a time may be contacted under
-// the rules; false if it is paused. The host may not have been withheld yet.
-func (s *scheduler) servedFrom(id uint32, at, now int64) (int64, bool) {
-	if !s.withholding() {
-		return at, true
-	}
-	until, _ := s.withheldUntil(id, now)
-	return max(at, until), until != instant.Never
-}
-
-// blockedNext appends up to n hosts that are withheld until the end of a block, those of
-// the blocks that end first, with the times at which they may be contacted.
-func (s *scheduler) blockedNext(found []timeheap.Item, n int, now int64) []timeheap.Item {
-	if s.withheld.hosts[withheldBlocked] == 0 {
-		return found
-	}
-	seen := map[uint32]bool{}
-	s.withheld.blocks.Ascend(func(r blockEnd) bool {
-		left := n - len(seen)
-		for _, id := range s.withheldIn(nil, r.scope, "", left) {
-			h := s.hosts.At(id)
-			if until, why := s.withheldUntil(id, now); why == withheldBlocked && !seen[id] {
-				seen[id] = true
-				found = append(found, timeheap.Item{At: max(h.due, until, s.startsAt), ID: id})
-			}
-		}
-		return len(seen) < n
-	})
-	return found
-}
-
-// limitedNext appends up to n hosts that are withheld until the end of a limit's period,
-// those that wait for the first end.
-func (s *scheduler) limitedNext(found []timeheap.Item, n int) []timeheap.Item {
-	if s.limits == nil {
-		return found
-	}
-	w := &dueWalk{c: s}
-	for w.add(dueItem{in: &s.limits.HostEnds.Heap, floor: s.startsAt}); n > 0; n-- {
-		it, ok := w.next()
-		if !ok {
-			break
-		}
-		found = append(found, timeheap.Item{At: max(it.At, s.hosts.At(it.ID).due), ID: it.ID})
-	}
-	return found
-}
-
-// listsByUrgency yields ready lists and front queues, those of the highest
-// priority first, and of each priority the ready list first. Crawls that are
-// paused have none.
-func (t *tables) listsByUrgency() iter.Seq[*list] {
-	return func(yield func(*list) bool) {
-		for p := t.immediate(); p > 0; p-- {
-			for x := range t.crawlsWith(p) {
-				if !yield(&x.lists[readies].at[p]) || !yield(&x.lists[tokens].at[p]) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // firstURL finds the first URL of a host. It reports false if there is none any more.
@@ -240,7 +106,7 @@ func (s *shard) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 		if job == nil {
 			return u.Entry.URL != "", nil
 		}
-		records, err := s.readFor(ctx, job.part, job.want)
+		records, err := s.readFor(ctx, job.part, job.Want)
 		var corrupt *CorruptError
 		switch {
 		case errors.As(err, &corrupt):
@@ -261,31 +127,31 @@ func (s *shard) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 
 // firstLocked fills in the first URL of a host, or returns what must be read for it.
 func (s *shard) firstLocked(u *Upcoming) *loadJob {
-	c := s.sched
-	id := c.lookup(s.hostHash(u.Host.Host), u.Host.Host)
+	c := s.core
+	id := c.Lookup(s.hostHash(u.Host.Host), u.Host.Host)
 	if id == 0 {
 		return nil
 	}
-	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
-		q := c.queues.At(qid)
-		if q.waiting == 0 {
+	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
+		q := c.Queues.At(qid)
+		if q.Waiting == 0 {
 			continue
 		}
-		u.Priority = c.priorityOf(q)
-		for ref := range c.fifo.Front(&q.Queue) {
-			u.Entry, _ = s.entryLocked(ref, c.hosts.At(id))
-			u.Entry.Crawl = c.crawlNumber(q)
+		u.Priority = c.PriorityOf(q)
+		for ref := range c.Fifo.Front(&q.Queue) {
+			u.Entry, _ = s.entryLocked(ref, c.Hosts.At(id))
+			u.Entry.Crawl = c.CrawlNumber(q)
 			return nil
 		}
-		for pid := range c.fifo.Parts(&q.Queue) {
-			if want := c.blocks.Unread(pid); want != 0 {
-				u.Entry.Crawl = c.crawlNumber(q)
-				return s.jobLocked(choice{host: id, queue: qid, load: pid, want: want & -want})
+		for pid := range c.Fifo.Parts(&q.Queue) {
+			if want := c.Blocks.Unread(pid); want != 0 {
+				u.Entry.Crawl = c.CrawlNumber(q)
+				return s.jobLocked(mercator.Choice{Host: id, Queue: qid, Load: pid, Want: want & -want})
 			}
 		}
-		for ref := range c.fifo.Back(&q.Queue) {
-			u.Entry, _ = s.entryLocked(ref, c.hosts.At(id))
-			u.Entry.Crawl = c.crawlNumber(q)
+		for ref := range c.Fifo.Back(&q.Queue) {
+			u.Entry, _ = s.entryLocked(ref, c.Hosts.At(id))
+			u.Entry.Crawl = c.CrawlNumber(q)
 			return nil
 		}
 	}
@@ -301,7 +167,7 @@ func (s *shard) firstLocked(u *Upcoming) *loadJob {
 // The first call puts the hosts in order, in short steps; from then on each host costs
 // about 6 more bytes. No lock is held while the loop body runs.
 func (f *Frontier) Hosts(s Scope, after string) iter.Seq[HostInfo] {
-	return eachHost(f, f.scopeSeen(s), after, infosAtOnce, f.hostInfoLocked, func(x HostInfo) string { return x.Host })
+	return eachHost(f, f.scopeSeen(s), after, mercator.InfosAtOnce, f.hostInfoLocked, func(x HostInfo) string { return x.Host })
 }
 
 // namesAtOnce is how many names are read under one lock.
@@ -310,7 +176,7 @@ const namesAtOnce = 256
 // HostNames yields the keys of the hosts that Hosts yields, in the same order and under
 // the same conditions, at about a tenth of the cost. Host describes one.
 func (f *Frontier) HostNames(s Scope, after string) iter.Seq[string] {
-	look := func(id uint32) string { return string(f.sched.nameOf(id)) }
+	look := func(id uint32) string { return string(f.core.NameOf(id)) }
 	return eachHost(f, f.scopeSeen(s), after, namesAtOnce, look, func(name string) string { return name })
 }
 
@@ -330,7 +196,7 @@ func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(i
 				f.mu.Unlock()
 				return
 			}
-			ids = f.sched.hostsIn(ids[:0], s.stored(), key, atOnce)
+			ids = f.core.HostsIn(ids[:0], s.stored(), key, atOnce)
 			more = len(ids) == atOnce
 			seen = seen[:0]
 			for _, id := range ids {
@@ -351,20 +217,18 @@ func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(i
 
 const sizeHostsAtOnce = 2048 // hosts that are listed by size under one lock
 
-func (t *tables) waitingOf(id uint32) int32 { return t.hosts.At(id).waiting }
-
 // Largest returns up to n hosts with the most waiting URLs, the largest first. Among a
 // thousand or more hosts whose sizes differ by less than a 64th, the choice is arbitrary.
 // n is at most 256; more counts as 256. It costs O(n log n), except for the first call,
 // which looks at all hosts in short steps; from then on each host costs 12 more bytes.
 func (f *Frontier) Largest(n int) []HostInfo {
-	n = min(n, viewAtMost)
+	n = min(n, mercator.ViewAtMost)
 	if n <= 0 {
 		return nil
 	}
 	for done := false; !done; {
 		f.mu.Lock()
-		done = f.sched.sizes.Grow(sizeHostsAtOnce, f.sched.hosts.Top, f.sched.waitingOf)
+		done = f.core.Sizes.Grow(sizeHostsAtOnce, f.core.Hosts.Top, f.core.WaitingOf)
 		f.mu.Unlock()
 	}
 	f.lockAdvanced()
@@ -372,11 +236,11 @@ func (f *Frontier) Largest(n int) []HostInfo {
 		f.mu.Unlock()
 		return nil
 	}
-	c := f.sched
-	found := c.sizes.Largest(n, 4*viewAtMost, c.waitingOf)
+	c := f.core
+	found := c.Sizes.Largest(n, 4*mercator.ViewAtMost, c.WaitingOf)
 	names := make([]string, len(found))
 	for i, it := range found {
-		names[i] = string(c.name(c.hosts.At(it.ID)))
+		names[i] = string(c.Name(c.Hosts.At(it.ID)))
 	}
 	f.mu.Unlock()
 	infos := f.infosOf(names)
@@ -393,44 +257,9 @@ const (
 func (s *shard) orderHosts() {
 	for done := false; !done; {
 		s.mu.Lock()
-		done = s.closed || s.sched.orderSome(orderHostsAtOnce)
+		done = s.closed || s.core.OrderSome(orderHostsAtOnce)
 		s.mu.Unlock()
 	}
-}
-
-// orderSome puts some more hosts in order, and reports whether all are.
-func (t *tables) orderSome(n int) bool { return t.order.Grow(n, t.hosts.Top, t.inMemory) }
-
-func (t *tables) inMemory(id uint32) bool { return t.hosts.At(id).nameLen > 0 }
-
-// nameOf is the key of a host in memory.
-func (t *tables) nameOf(id uint32) []byte { return t.name(t.hosts.At(id)) }
-
-// orderKey appends a host's place in domain order.
-func (t *tables) orderKey(dst []byte, id uint32) []byte {
-	return hostkey.AppendReversed(dst, t.nameOf(id))
-}
-
-// hostsIn appends up to n hosts of a scope whose keys come after key, in order.
-func (t *tables) hostsIn(dst []uint32, s row.Scope, key string, n int) []uint32 {
-	return t.inScope(&t.order.Set, dst, s, key, n, func(uint32) bool { return true })
-}
-
-// inScope is hostsIn for the hosts of a set; in says whether a host is in it.
-func (t *tables) inScope(set *hostorder.Set, dst []uint32, s row.Scope, key string, n int, in func(id uint32) bool) []uint32 {
-	if !s.Named {
-		return set.After(dst, key, "", n)
-	}
-	if own := hostkey.Reversed(s.Name); key < own {
-		if id := t.lookup(t.hash(hostkey.Bytes(s.Name)), s.Name); id != 0 && in(id) {
-			dst = append(dst, id)
-			n--
-		}
-	}
-	if s.Domain {
-		dst = set.After(dst, key, s.Order(), n)
-	}
-	return dst
 }
 
 // sweepHosts calls fn with the hosts in memory of a scope, in domain order, a few under
@@ -443,11 +272,11 @@ func (f *Frontier) sweepHosts(s Scope, fn func(id uint32, now int64) (done bool)
 		if err := f.lockOpen(); err != nil {
 			return err
 		}
-		c := f.sched
-		ids = c.hostsIn(ids[:0], s.stored(), key, sweepAtOnce)
+		c := f.core
+		ids = c.HostsIn(ids[:0], s.stored(), key, sweepAtOnce)
 		more = len(ids) == sweepAtOnce
 		for _, id := range ids {
-			at := string(c.orderKey(nil, id)) // fn may let it go
+			at := string(c.OrderKey(nil, id)) // fn may let it go
 			if !fn(id, f.last) {
 				more = true
 				break

@@ -18,6 +18,7 @@ import (
 	"unicode"
 
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/notify"
 )
 
@@ -106,60 +107,47 @@ func (h *Histogram) Quantile(share float64) time.Duration {
 func (f *Frontier) Stats() Stats {
 	f.lock()
 	defer f.mu.Unlock()
-	f.sched.advance(f.nowLocked())
+	f.core.Advance(f.nowLocked())
 	f.wakeReaderLocked()
 	return f.statsLocked()
 }
 
 func (s *shard) statsLocked() Stats {
-	x := &s.sched.stats
+	x := &s.core.Stats
 	st := Stats{
-		Waiting: x.Waiting, WaitingBy: slices.Clone(x.WaitingBy), Immediate: x.Immediate, Held: s.sched.withheldURLs(),
+		Waiting: x.Waiting, WaitingBy: slices.Clone(x.WaitingBy), Immediate: x.Immediate, Held: s.core.WithheldURLs(),
 		Scheduled: x.Scheduled, Finished: x.Finished, Leased: x.Leased, Pending: int64(s.finishing),
 		BackedOff: x.BackedOff, Quarantined: x.Quarantined,
 		Added: x.Added, Duplicates: x.Duplicates, Refused: x.Refused, HandedOut: x.HandedOut, Done: x.Done, Retried: x.Retried,
 		GivenUp: x.GivenUp, Deleted: x.Deleted, Expired: x.Expired, Unreadable: x.Unreadable,
 	}
-	st.Rates.Added, st.Rates.HandedOut, st.Rates.Done = s.rates.Over(x.totals(s.last))
-	w := &s.sched.waits
+	st.Rates.Added, st.Rates.HandedOut, st.Rates.Done = s.rates.Over(x.Totals(s.last))
+	w := &s.core.Waits
 	st.Waits, st.WaitsBy = Histogram(w.All), make([]Histogram, len(w.By))
 	for i, h := range w.By {
 		st.WaitsBy[i] = Histogram(h)
 	}
-	st.Hosts = int64(s.sched.hosts.Len())
-	st.Groups = int64(s.sched.groups.Len())
+	st.Hosts = int64(s.core.Hosts.Len())
+	st.Groups = int64(s.core.Groups.Len())
 	st.Known = s.known.Total()
-	p := &s.sched.places
+	p := &s.core.Places
 	st.EventsLost = s.events.queue.Lost()
-	st.Bound = int64(p[pacing] + p[queued] + p[ready] + p[called] + p[loading] + p[leased])
-	st.Resident = s.sched.records.Used()
+	st.Bound = int64(p[mercator.Pacing] + p[mercator.Queued] + p[mercator.Ready] + p[mercator.Called] + p[mercator.Loading] + p[mercator.Leased])
+	st.Resident = s.core.Records.Used()
 	st.MemoryBytes = s.memoryLocked() + s.footprint
 	return st
 }
 
 // memoryLocked is how many bytes the frontier's structures take, Spill excepted.
 func (s *shard) memoryLocked() int64 {
-	return s.sched.memory() + s.controls.size() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size() + s.valueBytes
+	return s.core.Memory() + s.controls.size() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size() + s.valueBytes
 }
 
 // fixedLocked is how much of that cannot give way: it is neither URLs, nor marks
 // that the Spill has too.
 func (s *shard) fixedLocked() int64 {
-	c := s.sched
-	return s.memoryLocked() - s.known.Popular.Size() - c.records.Size()
-}
-
-// memory is how many bytes the frontier's own structures take.
-func (s *scheduler) memory() int64 {
-	return s.records.Size() + s.names.Size() + s.hosts.Size() + s.queues.Size() + s.leases.Size() +
-		s.hostLanes.Size() + int64(len(s.laned))*lanesBytes +
-		s.groups.Size() + s.groupIndex.Size() + s.grouped.Size() + int64(cap(s.lonely))*4 + s.distanceBytes + int64(len(s.crowds))*crowdBytes +
-		s.waits.Size() + s.index.Size() + s.order.Size() +
-		s.sizes.Size() + s.withheld.set.Size() + s.limits.Size() + s.blocks.Size() +
-		s.pace.Size() + s.parks.Size() + s.idle.Size() + s.expiry.Size() + s.scheduled.Size() + int64(len(s.kept))*16 + s.counts.Size() +
-		s.offers.Size() + s.urgent.Size() + s.moves.Size() + int64(len(s.crawls))*s.crawlBytes() +
-		s.dormant.Size() + s.timed.Size() +
-		int64(len(s.troubles))*troubleBytes
+	c := s.core
+	return s.memoryLocked() - s.known.Popular.Size() - c.Records.Size()
 }
 
 // LogValue implements slog.LogValuer: a group of all fields, under keys that do
@@ -428,38 +416,31 @@ const (
 	idleFrom     = int64(time.Minute)     // until the next URL
 )
 
-// quiet is the time since the latest end of a lease, or since the first of those that are
-// out was handed out.
-type quiet struct {
-	since int64
-	told  bool // that calls wait in vain
-}
-
 // tellWaitLocked reports once if calls of Next wait although leases are out that do not end,
 // or because nothing can be handed out for long. It returns when to look again.
 func (s *shard) tellWaitLocked(now int64) (again int64) {
-	c := s.sched
-	if c.quiet.told || s.waiters.Empty() {
+	c := s.core
+	if c.Quiet.Told || s.waiters.Empty() {
 		return instant.Never
 	}
-	if len(c.expiry.Items) > 0 {
-		if again := c.quiet.since + stalledAfter; again > now {
+	if len(c.Expiry.Items) > 0 {
+		if again := c.Quiet.Since + stalledAfter; again > now {
 			return again
 		}
-		c.quiet.told = true
+		c.Quiet.Told = true
 		var l Lease
-		s.newLeaseLocked(&l, c.expiry.Items[0].ID)
-		s.emitLocked(Event{Kind: EventStalled, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Until: l.Deadline, Count: c.stats.Leased,
-			Reason: "no lease has ended for " + time.Duration(now-c.quiet.since).Round(time.Second).String()})
+		s.newLeaseLocked(&l, c.Expiry.Items[0].ID)
+		s.emitLocked(Event{Kind: EventStalled, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Until: l.Deadline, Count: c.Stats.Leased,
+			Reason: "no lease has ended for " + time.Duration(now-c.Quiet.Since).Round(time.Second).String()})
 		return instant.Never
 	}
-	if c.stats.Leased > 0 {
+	if c.Stats.Leased > 0 {
 		return instant.Never // they expire just now
 	}
-	next := c.nextEvent(now)
-	if n := c.stats.Waiting + c.stats.Scheduled; n > 0 && next-now >= idleFrom && s.finishing == 0 && !s.addsLocked() {
-		c.quiet.told = true
-		e := Event{Kind: EventIdle, Count: n, Reason: fmt.Sprintf("%d scheduled, %d held back", c.stats.Scheduled, c.withheldURLs())}
+	next := c.NextEvent(now)
+	if n := c.Stats.Waiting + c.Stats.Scheduled; n > 0 && next-now >= idleFrom && s.finishing == 0 && !s.addsLocked() {
+		c.Quiet.Told = true
+		e := Event{Kind: EventIdle, Count: n, Reason: fmt.Sprintf("%d scheduled, %d held back", c.Stats.Scheduled, c.WithheldURLs())}
 		if next != instant.Never {
 			e.Until = s.wall(next)
 		}

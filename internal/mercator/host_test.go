@@ -1,4 +1,4 @@
-package frontier
+package mercator
 
 import (
 	"fmt"
@@ -15,17 +15,17 @@ import (
 // one hides no other.
 func TestHostTableAgainstAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newScheduler(schedulerConfig{levels: 3})
+		c := New(Config{Levels: 3})
 		known := map[string]uint32{}
-		c.hash = func(name []byte) uint64 { return uint64(len(name)*7+int(name[len(name)-1])%3) << 51 } // few, and equal
-		hash := func(name string) uint64 { return c.hash([]byte(name)) }
+		c.Hash = func(name []byte) uint64 { return uint64(len(name)*7+int(name[len(name)-1])%3) << 51 } // few, and equal
+		hash := func(name string) uint64 { return c.Hash([]byte(name)) }
 		draw := func() string {
 			return strings.Repeat("h", 1+rapid.IntRange(0, 5).Draw(t, "len")) + fmt.Sprint(rapid.IntRange(0, 30).Draw(t, "n"))
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"ensure": func(*rapid.T) {
 				name := draw()
-				id := c.ensure(hash(name), name)
+				id := c.Ensure(hash(name), name)
 				if was := known[name]; was != 0 {
 					require.Equal(t, was, id)
 				}
@@ -39,12 +39,12 @@ func TestHostTableAgainstAMap(t *testing.T) {
 				}
 			},
 			"": func(*rapid.T) {
-				require.Equal(t, len(known), c.hosts.Len())
+				require.Equal(t, len(known), c.Hosts.Len())
 				for name, id := range known {
-					require.Equal(t, id, c.lookup(hash(name), name))
-					require.Equal(t, name, string(c.name(c.hosts.At(id))))
+					require.Equal(t, id, c.Lookup(hash(name), name))
+					require.Equal(t, name, string(c.Name(c.Hosts.At(id))))
 				}
-				require.Zero(t, c.lookup(hash("none1"), "none1"))
+				require.Zero(t, c.Lookup(hash("none1"), "none1"))
 			},
 		})
 	})
@@ -52,7 +52,7 @@ func TestHostTableAgainstAMap(t *testing.T) {
 
 // A hundred million URLs of five million hosts are eight million queues.
 func TestRecordsAreSmall(t *testing.T) {
-	require.EqualValues(t, 48, unsafe.Sizeof(host{}))
-	require.EqualValues(t, 52, unsafe.Sizeof(queue{}))
+	require.EqualValues(t, 48, unsafe.Sizeof(Host{}))
+	require.EqualValues(t, 52, unsafe.Sizeof(Queue{}))
 	require.EqualValues(t, 16, unsafe.Sizeof(timeheap.Item{}))
 }

@@ -1,7 +1,4 @@
-// These benchmarks measure one step of each structure, without locks, clocks and disks.
-// n is how many things the structure holds; it holds as many afterwards.
-
-package frontier
+package mercator
 
 import (
 	"fmt"
@@ -75,37 +72,37 @@ func benchHosts(n int) ([]string, []uint64) {
 	names, hashes, c := make([]string, n), make([]uint64, n), benchScheduler()
 	for i := range names {
 		names[i] = fmt.Sprintf("host%d.example.com", i)
-		hashes[i] = c.hash([]byte(names[i]))
+		hashes[i] = c.Hash([]byte(names[i]))
 	}
 	return names, hashes
 }
 
-func benchScheduler() *scheduler {
-	return newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: math.MaxInt64, choose: chooseBy(selector.BiasedRandom(1))})
+func benchScheduler() *Core {
+	return New(Config{Levels: 8, Quantum: 32, ParkAfter: math.MaxInt64, Choose: choose(selector.BiasedRandom(1))})
 }
 
 // BenchmarkHosts finds hosts among n by their keys.
 func BenchmarkHosts(b *testing.B) {
 	// Twice as many names as hosts: those of the first half are in the table.
-	filled := func(n int) (c *scheduler, names []string, hashes []uint64, ids []uint32) {
+	filled := func(n int) (c *Core, names []string, hashes []uint64, ids []uint32) {
 		c, ids = benchScheduler(), make([]uint32, 2*n)
 		names, hashes = benchHosts(2 * n)
 		for i := range n {
-			ids[i] = c.ensure(hashes[i], names[i])
+			ids[i] = c.Ensure(hashes[i], names[i])
 		}
 		return c, names, hashes, ids
 	}
 	lookup := func(known bool) func(b *testing.B, n int) {
 		return func(b *testing.B, n int) {
 			c, names, hashes, _ := filled(n)
-			bytes := float64(c.memory())
+			bytes := float64(c.Memory())
 			from, r := 0, benchRand()
 			if !known {
 				from = n
 			}
 			for b.Loop() {
 				i := from + r.IntN(n)
-				if id := c.lookup(hashes[i], names[i]); (id != 0) != known {
+				if id := c.Lookup(hashes[i], names[i]); (id != 0) != known {
 					b.Fatal(names[i], id)
 				}
 			}
@@ -119,7 +116,7 @@ func BenchmarkHosts(b *testing.B) {
 		c, names, hashes, ids := filled(n)
 		old, young := 0, n
 		for b.Loop() {
-			ids[young] = c.ensure(hashes[young], names[young])
+			ids[young] = c.Ensure(hashes[young], names[young])
 			c.forget(ids[old])
 			old, young = (old+1)%(2*n), (young+1)%(2*n)
 		}
@@ -133,14 +130,14 @@ func benchURL() []byte {
 
 // BenchmarkFrontQueue moves tokens of n hosts, each with URLs of two priorities.
 func BenchmarkFrontQueue(b *testing.B) {
-	filled := func(n int) (*scheduler, []uint32) {
+	filled := func(n int) (*Core, []uint32) {
 		c, url := benchScheduler(), benchURL()
 		names, hashes := benchHosts(n)
 		ids := make([]uint32, n)
 		for i := range ids {
-			ids[i] = c.ensure(hashes[i], names[i])
+			ids[i] = c.Ensure(hashes[i], names[i])
 			for _, p := range []int{1 + i%4, 5 + i%4} {
-				c.pushTail(c.queueOf(ids[i], 0, uint8(p)), c.records.Store(uint64(i+1), url), 0)
+				c.PushTail(c.QueueOf(ids[i], 0, uint8(p)), c.Records.Store(uint64(i+1), url), 0)
 			}
 		}
 		return c, ids
@@ -150,8 +147,8 @@ func BenchmarkFrontQueue(b *testing.B) {
 		c, _ := filled(n)
 		p := 0
 		for b.Loop() {
-			p = p%c.cfg.levels + 1
-			q := c.crawls[0].lists[tokens].at[p].first
+			p = p%c.Cfg.Levels + 1
+			q := c.Crawls[0].Lists[tokens].At[p].first
 			c.delist(tokens, q)
 			c.enlist(tokens, q)
 		}
@@ -162,7 +159,7 @@ func BenchmarkFrontQueue(b *testing.B) {
 		r := benchRand()
 		for b.Loop() {
 			id := ids[r.IntN(n)]
-			h := c.hosts.At(id)
+			h := c.Hosts.At(id)
 			c.bind(h)
 			c.unbind(id, h)
 		}
@@ -172,22 +169,22 @@ func BenchmarkFrontQueue(b *testing.B) {
 // BenchmarkBackQueue holds n URLs, as many for each host as a part of a block.
 func BenchmarkBackQueue(b *testing.B) {
 	// The URLs lie in parts, too, and are in memory as if just read.
-	filled := func(n int) (c *scheduler, queues []uint32, read []fifo.Loaded) {
+	filled := func(n int) (c *Core, queues []uint32, read []fifo.Loaded) {
 		c = benchScheduler()
 		for i := range storage.MaxPart {
 			read = append(read, fifo.Loaded{Pos: i, Seq: uint64(i + 1), Body: benchURL()})
 		}
 		names, hashes := benchHosts(n / storage.MaxPart)
 		for i := range names {
-			id := c.ensure(hashes[i], names[i])
-			qid := c.queueOf(id, 0, 1)
-			q := c.queues.At(qid)
-			p := c.blocks.AddPart(storage.Part{Block: uint32(i + 1), Count: storage.MaxPart})
-			c.fifo.Chain(&q.Queue, p)
-			c.counted(q, storage.MaxPart)
-			c.fifo.Install(&q.Queue, p, read)
-			c.hosts.At(id).served = 1 // it is bound
-			c.settle(id, 0)
+			id := c.Ensure(hashes[i], names[i])
+			qid := c.QueueOf(id, 0, 1)
+			q := c.Queues.At(qid)
+			p := c.Blocks.AddPart(storage.Part{Block: uint32(i + 1), Count: storage.MaxPart})
+			c.Fifo.Chain(&q.Queue, p)
+			c.Counted(q, storage.MaxPart)
+			c.Fifo.Install(&q.Queue, p, read)
+			c.Hosts.At(id).Served = 1 // it is bound
+			c.Settle(id, 0)
 			queues = append(queues, qid)
 		}
 		return c, queues, read
@@ -198,7 +195,7 @@ func BenchmarkBackQueue(b *testing.B) {
 		r := benchRand()
 		for b.Loop() {
 			qid := queues[r.IntN(len(queues))]
-			c.pushTail(qid, c.pop(c.queues.At(qid)), 0)
+			c.PushTail(qid, c.Pop(c.Queues.At(qid)), 0)
 		}
 	})
 	// The URLs of a part leave memory and are read again, less the disk.
@@ -207,10 +204,10 @@ func BenchmarkBackQueue(b *testing.B) {
 		r := benchRand()
 		for b.Loop() {
 			qid := queues[r.IntN(len(queues))]
-			q := &c.queues.At(qid).Queue
-			c.fifo.Evict(q, false)
-			part, _ := c.fifo.Next(q)
-			c.fifo.Install(q, part, read)
+			q := &c.Queues.At(qid).Queue
+			c.Fifo.Evict(q, false)
+			part, _ := c.Fifo.Next(q)
+			c.Fifo.Install(q, part, read)
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/storage.MaxPart, "ns/url")
 	})
@@ -218,25 +215,25 @@ func BenchmarkBackQueue(b *testing.B) {
 
 // BenchmarkRecord stores a URL in memory, reads it and frees it.
 func BenchmarkRecord(b *testing.B) {
-	c := newScheduler(schedulerConfig{levels: 1})
-	keep := c.records.Store(1, []byte{0}) // the arena is never empty
+	c := New(Config{Levels: 1})
+	keep := c.Records.Store(1, []byte{0}) // the arena is never empty
 	body := benchURL()
 	b.ReportAllocs()
 	for b.Loop() {
-		ref := c.records.Store(1, body)
-		if _, err := record.Decode(c.records.At(ref).Body()); err != nil {
+		ref := c.Records.Store(1, body)
+		if _, err := record.Decode(c.Records.At(ref).Body()); err != nil {
 			b.Fatal(err)
 		}
-		c.records.Discard(ref)
+		c.Records.Discard(ref)
 	}
-	c.records.Discard(keep)
+	c.Records.Discard(keep)
 	b.ReportMetric(float64(record.Cost(len(body))), "B/record")
 }
 
 // groupBench is a core with hosts in groups. Each host has one URL and is due at
 // some time.
 type groupBench struct {
-	*scheduler
+	*Core
 	now int64
 	ids []uint32
 }
@@ -244,17 +241,17 @@ type groupBench struct {
 // newGroupBench puts host i into the group that groupOf tells; empty: into none.
 // The hosts are due within span.
 func newGroupBench(n int, span int64, groupOf func(i int) string) *groupBench {
-	b := &groupBench{scheduler: benchScheduler()}
-	c, url, r := b.scheduler, benchURL(), benchRand()
+	b := &groupBench{Core: benchScheduler()}
+	c, url, r := b.Core, benchURL(), benchRand()
 	names, hashes := benchHosts(n)
 	for i := range names {
-		id := c.ensure(hashes[i], names[i])
-		h := c.hosts.At(id)
-		h.due, h.served = r.Int64N(span), 1 // bound, in the heap
+		id := c.Ensure(hashes[i], names[i])
+		h := c.Hosts.At(id)
+		h.Due, h.Served = r.Int64N(span), 1 // bound, in the heap
 		if g := groupOf(i); g != "" {
-			c.joinGroup(h, c.groupOf(g))
+			c.JoinGroup(h, c.GroupOf(g))
 		}
-		c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.records.Store(uint64(i+1), url), 0)
+		c.PushTail(c.QueueOf(id, 0, uint8(1+i%8)), c.Records.Store(uint64(i+1), url), 0)
 		b.ids = append(b.ids, id)
 	}
 	return b
@@ -262,24 +259,24 @@ func newGroupBench(n int, span int64, groupOf func(i int) string) *groupBench {
 
 // next hands a URL out, at the time when one may be.
 func (g *groupBench) next(b *testing.B) uint32 {
-	ch, ok, err := g.scheduler.next(g.now, nil)
+	ch, ok, err := g.Core.Next(g.now, nil)
 	for !ok && err == nil {
-		g.now = max(g.now, g.nextEvent(g.now))
-		ch, ok, err = g.scheduler.next(g.now, nil)
+		g.now = max(g.now, g.NextEvent(g.now))
+		ch, ok, err = g.Core.Next(g.now, nil)
 	}
 	if err != nil {
 		b.Fatal(err)
 	}
-	return g.lease(ch.queue, 1, g.now, g.now+1)
+	return g.Lease(ch.Queue, 1, g.now, g.now+1)
 }
 
 // done takes it back. Its host is due again after such a time.
 func (g *groupBench) done(lease uint32, wait int64) {
-	l := g.endLease(lease)
-	g.returnHead(l.queue, l.record)
-	g.filled(l.queue, g.now)
-	g.endGroups(&l, g.now, func(*group) int64 { return g.now + 1 })
-	g.settleLease(&l, g.now, clocks{lane: g.now + wait})
+	l := g.EndLease(lease)
+	g.ReturnHead(l.Queue, l.Record)
+	g.Filled(l.Queue, g.now)
+	g.EndGroups(&l, g.now, func(*Group) int64 { return g.now + 1 })
+	g.SettleLease(&l, g.now, clocks{lane: g.now + wait})
 }
 
 // BenchmarkGroups works on n hosts, in virtual time.
@@ -315,12 +312,12 @@ func BenchmarkGroups(b *testing.B) {
 		g, r := newGroupBench(n, benchSpan, of(100)), benchRand()
 		for b.Loop() {
 			lease := g.next(b)
-			l := g.leases.At(lease)
-			to := g.groupOf(fmt.Sprint(r.IntN(n / 100)))
-			if l.group != to {
-				granted := g.takeSlot(to, g.now)
-				g.moveLease(l, to, granted, g.now)
-				g.moveHost(l.host, to, g.now)
+			l := g.Leases.At(lease)
+			to := g.GroupOf(fmt.Sprint(r.IntN(n / 100)))
+			if l.Group != to {
+				granted := g.TakeSlot(to, g.now)
+				g.MoveLease(l, to, granted, g.now)
+				g.MoveHost(l.Host, to, g.now)
 			}
 			g.done(lease, r.Int64N(benchSpan))
 		}
@@ -330,7 +327,7 @@ func BenchmarkGroups(b *testing.B) {
 	forSizes(b, "op=assign/groups=of100", func(b *testing.B, n int) {
 		g, r := newGroupBench(n, benchSpan, of(100)), benchRand()
 		for b.Loop() {
-			g.assign(g.ids[r.IntN(n)], fmt.Sprint(r.IntN(n/100)), g.now)
+			g.Assign(g.ids[r.IntN(n)], fmt.Sprint(r.IntN(n/100)), g.now)
 		}
 	})
 }
@@ -342,7 +339,7 @@ func BenchmarkLanes(b *testing.B) {
 		forSizes(b, fmt.Sprintf("op=handout/lanes=%d", lanes), func(b *testing.B, n int) {
 			g, r := newGroupBench(n, benchSpan, func(int) string { return "" }), benchRand()
 			if lanes > 1 {
-				g.concurrency = func([]byte) int { return lanes }
+				g.Concurrency = func([]byte) int { return lanes }
 			}
 			for b.Loop() {
 				g.done(g.next(b), r.Int64N(benchSpan))
@@ -357,28 +354,28 @@ type pausedRules bool
 func (p pausedRules) Withholding() bool                { return true }
 func (p pausedRules) Priority(_ []byte, q uint8) uint8 { return q }
 func (p pausedRules) EndBlock(row.Scope, int64)        {}
-func (p pausedRules) Withholds([]byte, int64) (int64, withheldReason) {
+func (p pausedRules) Withholds([]byte, int64) (int64, WithheldReason) {
 	if p {
-		return instant.Never, withheldPaused
+		return instant.Never, WithheldPaused
 	}
-	return instant.None, withheldPaused
+	return instant.None, WithheldPaused
 }
 
 // BenchmarkHeld has n paused hosts.
 func BenchmarkHeld(b *testing.B) {
-	rule := func(c *scheduler, paused bool) {
-		c.cfg.rules = pausedRules(paused)
-		c.ruled(row.Scope{}, instant.None, instant.None, paused, 0)
+	rule := func(c *Core, paused bool) {
+		c.Cfg.Rules = pausedRules(paused)
+		c.Ruled(row.Scope{}, instant.None, instant.None, paused, 0)
 	}
-	filled := func(n int) (*scheduler, []uint32) {
+	filled := func(n int) (*Core, []uint32) {
 		c, url := benchScheduler(), benchURL()
 		rule(c, true)
 		names, hashes := benchHosts(n)
 		ids := make([]uint32, n)
 		for i := range ids {
-			ids[i] = c.ensure(hashes[i], names[i])
-			c.pushTail(c.queueOf(ids[i], 0, 1), c.records.Store(uint64(i+1), url), 0)
-			c.detach(ids[i])
+			ids[i] = c.Ensure(hashes[i], names[i])
+			c.PushTail(c.QueueOf(ids[i], 0, 1), c.Records.Store(uint64(i+1), url), 0)
+			c.Detach(ids[i])
 			c.withhold(ids[i], 0)
 		}
 		return c, ids
@@ -389,9 +386,9 @@ func BenchmarkHeld(b *testing.B) {
 		r := benchRand()
 		for b.Loop() {
 			id := ids[r.IntN(n)]
-			c.detach(id)
-			c.settle(id, 0)
-			c.detach(id)
+			c.Detach(id)
+			c.Settle(id, 0)
+			c.Detach(id)
 			c.withhold(id, 0)
 		}
 	})
@@ -399,8 +396,8 @@ func BenchmarkHeld(b *testing.B) {
 	forSizes(b, "op=recheck", func(b *testing.B, n int) {
 		c, _ := filled(n)
 		for b.Loop() {
-			if len(c.withheld.rechecks) == 0 {
-				c.withheld.rechecks = append(c.withheld.rechecks, recheck{})
+			if len(c.Withheld.rechecks) == 0 {
+				c.Withheld.rechecks = append(c.Withheld.rechecks, recheck{})
 			}
 			c.expireWithheld(0)
 		}
@@ -415,16 +412,16 @@ func BenchmarkHeld(b *testing.B) {
 				b.StopTimer()
 				rule(c, true)
 				for _, id := range ids {
-					c.detach(id)
+					c.Detach(id)
 					c.withhold(id, 0)
 				}
-				c.withheld.rechecks = nil
+				c.Withheld.rechecks = nil
 				rule(c, false)
 				left = n
 				b.StartTimer()
 			}
 			c.expireWithheld(0)
-			left = c.places[withheld]
+			left = c.Places[Withheld]
 		}
 	})
 }
@@ -432,12 +429,12 @@ func BenchmarkHeld(b *testing.B) {
 func BenchmarkHostOrder(b *testing.B) {
 	for _, n := range []int{1000, 1000000} {
 		b.Run(fmt.Sprintf("insert/hosts=%d", n), func(b *testing.B) {
-			c := newScheduler(schedulerConfig{levels: 1, quantum: 1})
+			c := New(Config{Levels: 1, Quantum: 1})
 			for i := range n {
 				name := fmt.Sprintf("www.site%d.example", (i*7919)%n)
-				c.ensure(c.hash([]byte(name)), name)
+				c.Ensure(c.Hash([]byte(name)), name)
 			}
-			for !c.orderSome(1000) {
+			for !c.OrderSome(1000) {
 			}
 			i := 0
 			for b.Loop() {
@@ -448,4 +445,9 @@ func BenchmarkHostOrder(b *testing.B) {
 			}
 		})
 	}
+}
+
+// choose asks a selector that does not panic.
+func choose(s selector.Selector) func(available []int) (int, any) {
+	return func(available []int) (int, any) { return s.Select(available), nil }
 }

@@ -1,6 +1,4 @@
-// This file tests the order in which the hosts of a group, and crawls, take their turns.
-
-package frontier
+package mercator
 
 import (
 	"fmt"
@@ -12,8 +10,8 @@ import (
 )
 
 // groupedCore has hosts, all in one group, with one URL each of the priority given.
-func groupedCore(t *testing.T, s Selector, priorities ...uint8) (*scheduler, []uint32) {
-	c := newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: instant.Never, choose: chooseBy(s), strict: selector.IsStrict(s)})
+func groupedCore(t *testing.T, s selector.Selector, priorities ...uint8) (*Core, []uint32) {
+	c := New(Config{Levels: 8, Quantum: 32, ParkAfter: instant.Never, Choose: choose(s), Strict: selector.IsStrict(s)})
 	var ids []uint32
 	for i, p := range priorities {
 		ids = append(ids, addGrouped(c, fmt.Sprintf("host%d.example", i), p))
@@ -21,34 +19,34 @@ func groupedCore(t *testing.T, s Selector, priorities ...uint8) (*scheduler, []u
 	return c, ids
 }
 
-func addGrouped(c *scheduler, name string, p uint8) uint32 {
-	id := c.ensure(c.hash([]byte(name)), name)
-	h := c.hosts.At(id)
-	h.served = 1 // bound
-	c.joinGroup(h, c.groupOf("g"))
-	c.pushTail(c.queueOf(id, 0, p), c.records.Store(1, benchURL()), 0)
+func addGrouped(c *Core, name string, p uint8) uint32 {
+	id := c.Ensure(c.Hash([]byte(name)), name)
+	h := c.Hosts.At(id)
+	h.Served = 1 // bound
+	c.JoinGroup(h, c.GroupOf("g"))
+	c.PushTail(c.QueueOf(id, 0, p), c.Records.Store(1, benchURL()), 0)
 	return id
 }
 
 // serve hands one URL out and takes it back at once. The group is free a second
 // later, and the host due.
-func serve(t *testing.T, c *scheduler, now int64) uint32 {
-	ch, ok, err := c.next(now, nil)
+func serve(t *testing.T, c *Core, now int64) uint32 {
+	ch, ok, err := c.Next(now, nil)
 	require.NoError(t, err)
 	require.True(t, ok)
-	l := c.endLease(c.lease(ch.queue, 1, now, now+1))
-	c.returnHead(l.queue, l.record)
-	c.endGroups(&l, now, func(*group) int64 { return now + 1e9 })
-	c.settleLease(&l, now, clocks{lane: now + 1e9})
-	return ch.host
+	l := c.EndLease(c.Lease(ch.Queue, 1, now, now+1))
+	c.ReturnHead(l.Queue, l.Record)
+	c.EndGroups(&l, now, func(*Group) int64 { return now + 1e9 })
+	c.SettleLease(&l, now, clocks{lane: now + 1e9})
+	return ch.Host
 }
 
 func TestGroupServesTheMostUrgentHostFirst(t *testing.T) {
-	for name, s := range map[string]Selector{"strict": selector.Strict(), "round robin": selector.RoundRobin(), "random": selector.BiasedRandom(1)} {
+	for name, s := range map[string]selector.Selector{"strict": selector.Strict(), "round robin": selector.RoundRobin(), "random": selector.BiasedRandom(1)} {
 		t.Run(name, func(t *testing.T) {
 			c, ids := groupedCore(t, s, 1, 3, 8, 5, 8)
 			for i := range ids {
-				c.hosts.At(ids[i]).due = int64(-i)
+				c.Hosts.At(ids[i]).Due = int64(-i)
 			}
 			require.Equal(t, ids[2], serve(t, c, 0))
 			require.Equal(t, ids[4], serve(t, c, 1e9-1+1))
@@ -58,11 +56,11 @@ func TestGroupServesTheMostUrgentHostFirst(t *testing.T) {
 
 func TestReadyHostGivesItsSlotToAMoreUrgentOne(t *testing.T) {
 	c, ids := groupedCore(t, selector.Strict(), 2, 1)
-	c.advance(0)
-	require.Equal(t, ready, c.hosts.At(ids[0]).place)
+	c.Advance(0)
+	require.Equal(t, Ready, c.Hosts.At(ids[0]).Place)
 	urgent := addGrouped(c, "urgent.example", 8)
 	require.Equal(t, urgent, serve(t, c, 0))
-	c.pushTail(c.queueOf(ids[1], 0, 8), c.records.Store(1, benchURL()), 0) // it waits for a slot, and gets a better URL
+	c.PushTail(c.QueueOf(ids[1], 0, 8), c.Records.Store(1, benchURL()), 0) // it waits for a slot, and gets a better URL
 	require.Equal(t, ids[1], serve(t, c, 1e9))
 }
 
@@ -91,7 +89,7 @@ func TestManyNamesOfADomainCountLittle(t *testing.T) {
 	for i := range 300 {
 		addGrouped(c, fmt.Sprintf("n%d.crowd.example", i), 3)
 	}
-	c.advance(0)
+	c.Advance(0)
 	single := addGrouped(c, "www.single.example", 3)
 	served := map[uint32]int{}
 	for now := range int64(3200) {
@@ -103,14 +101,14 @@ func TestManyNamesOfADomainCountLittle(t *testing.T) {
 
 // groupOrder is who gets the slots of a group in which each host has one URL, and is
 // due at once when it was served, from a moment and a number of slots on.
-func groupOrder(t *testing.T, selector Selector, from, given int64, priorities ...uint8) []uint32 {
-	c, ids := groupedCore(t, selector, priorities...)
-	c.groups.At(c.groupOf("g")).given = given
+func groupOrder(t *testing.T, by selector.Selector, from, given int64, priorities ...uint8) []uint32 {
+	c, ids := groupedCore(t, by, priorities...)
+	c.Groups.At(c.GroupOf("g")).given = given
 	for i, id := range ids {
-		h := c.hosts.At(id)
-		c.detach(id)
-		h.due = from + int64(i)*1e6
-		c.settle(id, 0)
+		h := c.Hosts.At(id)
+		c.Detach(id)
+		h.Due = from + int64(i)*1e6
+		c.Settle(id, 0)
 	}
 	var order []uint32
 	for n := range int64(1000) {
@@ -120,7 +118,7 @@ func groupOrder(t *testing.T, selector Selector, from, given int64, priorities .
 }
 
 func TestGroupsOrderOutlivesItsCount(t *testing.T) {
-	for name, s := range map[string]func() Selector{"strict": selector.Strict, "random": func() Selector { return selector.BiasedRandom(1) }} {
+	for name, s := range map[string]func() selector.Selector{"strict": selector.Strict, "random": func() selector.Selector { return selector.BiasedRandom(1) }} {
 		for _, priorities := range [][]uint8{{3, 3, 3, 3, 3, 3, 3, 3, 3, 3}, {1, 8, 8, 5, 2, 8, 3, 3}} {
 			fresh := groupOrder(t, s(), 0, 0, priorities...)
 			for _, from := range []int64{1224 * 3600e9, 5 * 365 * 24 * 3600e9, 30 * 365 * 24 * 3600e9} {
@@ -140,72 +138,72 @@ func TestHostsAreBoundInSmallNumbers(t *testing.T) {
 	c, _ := groupedCore(t, selector.Strict())
 	for i := range n {
 		id := addGrouped(c, fmt.Sprintf("host%d.example", i), 1)
-		h := c.hosts.At(id)
-		c.detach(id)
+		h := c.Hosts.At(id)
+		c.Detach(id)
 		c.unbind(id, h)
 	}
-	ch, ok, err := c.next(0, nil)
+	ch, ok, err := c.Next(0, nil)
 	require.NoError(t, err)
 	require.True(t, ok, "the group is free")
-	c.lease(ch.queue, 1, 0, instant.Never)
+	c.Lease(ch.Queue, 1, 0, instant.Never)
 	before := n - 1
-	for c.places[unbound] > 0 {
-		_, ok, err := c.next(0, nil)
+	for c.Places[Unbound] > 0 {
+		_, ok, err := c.Next(0, nil)
 		require.NoError(t, err)
 		require.False(t, ok)
-		left := c.places[unbound]
+		left := c.Places[Unbound]
 		require.LessOrEqual(t, before-left, bindAtOnce)
-		require.Equal(t, left > 0, c.nextEvent(0) <= 0, "it says that there is more")
+		require.Equal(t, left > 0, c.NextEvent(0) <= 0, "it says that there is more")
 		before = left
 	}
 }
 
 func TestHostsBecomeDueInSmallNumbers(t *testing.T) {
 	const n = 4 * readyAtOnce
-	c := newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: instant.Never, choose: chooseBy(selector.Strict())})
+	c := New(Config{Levels: 8, Quantum: 32, ParkAfter: instant.Never, Choose: choose(selector.Strict())})
 	for i := range n {
 		name := fmt.Sprintf("host%d.example", i)
-		id := c.ensure(c.hash([]byte(name)), name)
-		h := c.hosts.At(id)
-		h.served, h.due = 1, 5
-		c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.records.Store(1, benchURL()), 0)
+		id := c.Ensure(c.Hash([]byte(name)), name)
+		h := c.Hosts.At(id)
+		h.Served, h.Due = 1, 5
+		c.PushTail(c.QueueOf(id, 0, uint8(1+i%8)), c.Records.Store(1, benchURL()), 0)
 	}
 	for left := n; left > 0; {
-		c.advance(5)
-		now := c.pace.Len()
+		c.Advance(5)
+		now := c.Pace.Len()
 		require.LessOrEqual(t, left-now, readyAtOnce)
-		require.Equal(t, now > 0, c.nextEvent(5) <= 5)
+		require.Equal(t, now > 0, c.NextEvent(5) <= 5)
 		left = now
 	}
 }
 
 // Crawls get their shares however many hand-outs there were. One that was not in
-// scheduler.offers when passes began anew has no more than its share either.
+// Core.offers when passes began anew has no more than its share either.
 func TestSharesOutliveTheirCount(t *testing.T) {
 	const none, some, most = 1, 2, 3 // crawls
 	for _, pass := range []int64{0, mostPass - 20*turn} {
-		c := newScheduler(schedulerConfig{levels: 1, quantum: 32, parkAfter: instant.Never, choose: chooseBy(selector.Strict()), strict: true})
+		c := New(Config{Levels: 1, Quantum: 32, ParkAfter: instant.Never, Choose: choose(selector.Strict()), Strict: true})
 		add := func(crawl uint32, n int) {
 			for i := range n {
 				name := fmt.Sprintf("host%d.crawl%d.example", i, crawl)
-				id := c.ensure(c.hash([]byte(name)), name)
-				c.pushTail(c.queueOf(id, crawl, 1), c.records.Store(1, benchURL()), 0)
+				id := c.Ensure(c.Hash([]byte(name)), name)
+				c.PushTail(c.QueueOf(id, crawl, 1), c.Records.Store(1, benchURL()), 0)
 			}
 		}
 		c.slotOf(none)
 		c.pass = pass
-		c.crawls[c.slotOf(none)].pass = pass
+		c.Crawls[c.slotOf(none)].pass = pass
 		add(some, 400)
 		add(most, 400)
-		c.crawls[c.slotOf(most)].settings.weight = 3
+		c.Crawls[c.slotOf(most)].Settings.Weight = 3
 		got := map[uint32]int{}
 		serve := func(n int) {
 			for range n {
-				ch, ok, err := c.next(0, nil)
+				ch, ok, err := c.Next(0, nil)
 				require.NoError(t, err)
 				require.True(t, ok)
-				got[c.crawlOf(c.queues.At(ch.queue)).id]++
-				c.pop(c.queues.At(ch.queue))
+				got[c.CrawlOf(c.Queues.At(ch.Queue)).ID]++
+				c.Pop(c.Queues.At(ch.Queue))
 			}
 		}
 		serve(400)
