@@ -142,7 +142,7 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 			return 0, err
 		}
 		stale := f.staleLocked(o)
-		absent := wait == nil && !stale && f.hostsAbsentLocked(o)
+		absent := wait == nil && !stale && f.core.Dormant.Rows() > 0 && f.hostsAbsentLocked(o)
 		if wait == nil && !stale && !absent {
 			break
 		}
@@ -170,7 +170,9 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	f.stepping++
 	known := f.dedupLocked(o, yield)
 	f.steppedLocked()
-	f.limitLocked(o)
+	if f.core.Limits != nil {
+		f.limitLocked(o)
+	}
 	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.log.Busy() {
 		f.dispatchLocked() // there may be hints
 		f.mu.Unlock()
@@ -179,6 +181,9 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	n := len(o.entries)
 	if err := f.submitAndUnlock(o); err != nil {
 		return 0, err
+	}
+	if len(known) == 0 {
+		return n, nil
 	}
 	again, bad := f.forceAll(ctx, known)
 	o.verdictsOfForced(known, bad)
@@ -356,7 +361,7 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 			return &mistakeError{err: err, code: true}
 		}
 	}
-	n.host, n.hash, n.crawl, n.priority, n.force = host, s.hostHash(host), e.Crawl, p, e.Force
+	n.host, n.hash, n.crawl, n.priority, n.force = host, s.core.HashOf(host), e.Crawl, p, e.Force
 	if !s.opts.NoDedup {
 		n.mark = s.markOf(host, e.Crawl, e.URL)
 	}
@@ -385,10 +390,6 @@ func (s *shared) priority(e Entry, h History) (uint8, error) {
 		return 0, &PriorityError{Got: p, Levels: s.opts.Priorities}
 	}
 	return uint8(p), nil
-}
-
-func (s *shard) hostHash(host string) uint64 {
-	return s.core.Hash(hostkey.Bytes(host))
 }
 
 func randomKey() (k [2]uint64) {
@@ -514,7 +515,7 @@ func (f *Frontier) lockKnowing(o *op) (refused, err error) {
 		}
 		f.lock()
 		stale := f.staleLocked(o)
-		if !stale && !f.hostsAbsentLocked(o) {
+		if !stale && (f.core.Dormant.Rows() == 0 || !f.hostsAbsentLocked(o)) {
 			return refused, nil
 		}
 		f.mu.Unlock()
@@ -544,9 +545,6 @@ func (s *shared) waitedEnough(o *op) error {
 
 // outlinksLocked removes known URLs from o, and all outlinks if there is no room.
 func (f *Frontier) outlinksLocked(o *op) error {
-	if len(o.entries) == 0 {
-		return nil
-	}
 	var own []newEntry // the URL's own next record is last, and never refused
 	if last := len(o.entries) - 1; o.entries[last].index < 0 {
 		own = append(own, o.entries[last])
@@ -560,7 +558,21 @@ func (f *Frontier) outlinksLocked(o *op) error {
 		}
 	}
 	o.forced = f.dedupLocked(o, nil)
-	f.limitLocked(o)
+	if f.core.Limits != nil {
+		f.limitLocked(o)
+	}
 	o.entries = append(o.entries, own...)
 	return nil
+}
+
+// memoryLocked is how many bytes the frontier's structures take, Spill excepted.
+func (s *shard) memoryLocked() int64 {
+	return s.core.Memory() + int64(s.controls.Load().Len())*ruleBytes + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size() + s.valueBytes
+}
+
+// fixedLocked is how much of that cannot give way: it is neither URLs, nor marks
+// that the Spill has too.
+func (s *shard) fixedLocked() int64 {
+	c := s.core
+	return s.memoryLocked() - s.known.Popular.Size() - c.Records.Size()
 }

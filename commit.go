@@ -237,7 +237,9 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 				f.seq += uint64(min(len(o.entries)-i, applyAtOnce))
 			}
 		}
-		f.unreserveLocked(o, i)
+		if i < len(o.reserved) {
+			f.unreserveLocked(o, i)
+		}
 		f.admitLocked(&o.entries[i], seq+uint64(i), now)
 		e := &o.entries[i]
 		f.core.CountAdmitted(e.host, e.crawl, e.due, seq+uint64(i))
@@ -265,7 +267,9 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 			delete(f.again, f.core.Records.At(o.Record).Seq())
 		}
 		f.core.Fifo.Finish(o.Record)
-		f.settledLocked(o)
+		if o.Dead {
+			f.settledLocked(o)
+		}
 		f.core.Uncount(&o.Outgoing)
 		f.unpinLocked(o.Host, now)
 	}
@@ -307,7 +311,9 @@ func (s *shard) numberLocked(o *op) uint64 {
 // again, and what it would have finished waits again.
 func (f *Frontier) undoLocked(o *op) {
 	for i := range o.entries {
-		f.unreserveLocked(o, i)
+		if i < len(o.reserved) {
+			f.unreserveLocked(o, i)
+		}
 		if o.entries[i].marked {
 			f.known.Remove(o.entries[i].mark)
 		}
@@ -430,7 +436,7 @@ func (f *Frontier) commitGroup() bool {
 	if f.core.Limits != nil {
 		f.core.Limits.Saved(err)
 	}
-	f.departLocked()
+	f.core.Departed(f.finishing)
 	c.log.End()
 	if err == nil {
 		f.applied.batch, f.applied.seq, f.applied.marks = b.ID, lastSeq, f.known.Logged()

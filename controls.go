@@ -222,14 +222,6 @@ func (s Scope) wider() Scope {
 // DelayOf returns the delay policy in effect for a host.
 func (f *Frontier) DelayOf(host string) DelayPolicy { return f.delayOf(f.hostSeen(host)) }
 
-// delayOf is DelayOf for a host key, such as that of a lease.
-func (s *shared) delayOf(key string) DelayPolicy {
-	if d := s.controls.delay(key); d != nil {
-		return d
-	}
-	return s.opts.Delay
-}
-
 // longestDelay is the Max of a host's delay policy. It may be called with the lock
 // held: of a policy of the user's it was asked at Open, those of rules are ours.
 func (s *shared) longestDelay(host string) int64 {
@@ -323,6 +315,7 @@ func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
 	if r.Rule = r.at(s.core.Date(s.last)); r.BlockedUntil.IsZero() {
 		r.until = instant.None // it passed on the way
 	}
+	s.core.Cfg.Rules = &s.controls // asked from the first rule on
 	s.core.SetLimits(r.scope.stored(), r.Limits.quota(), r.HostLimits.quota(), s.token, s.last)
 	old = s.controls.put(r)
 	s.core.Ruled(r.scope.stored(), old.block(), r.until, r.stops(), s.last)
@@ -447,14 +440,6 @@ func (s *shared) hostSeen(name string) string {
 		return key
 	}
 	return name
-}
-
-// concurrency is how many leases of a host may be out at once.
-func (s *shared) concurrency(host []byte) int {
-	if n := s.controls.concurrency(host); n != 0 {
-		return n
-	}
-	return s.opts.HostConcurrency
 }
 
 // reviseAtOnce is how many leases or hosts are looked at under one lock.

@@ -232,7 +232,7 @@ func (f *Frontier) QueueStats(host string, crawl uint32) (QueueStats, bool, erro
 		n = f.core.Counts.Of(key)
 		return nil
 	}, func() {
-		x = QueueStats(f.core.QueueStats(host, f.hostHash(host), crawl, f.core.Counts.Visible(key, n)))
+		x = QueueStats(f.core.QueueStats(host, f.core.HashOf(host), crawl, f.core.Counts.Visible(key, n)))
 	})
 	if err != nil {
 		return QueueStats{}, false, err
@@ -293,7 +293,7 @@ func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueSta
 			}, func() {
 				for i := range some {
 					q := &some[i]
-					q.x = QueueStats(f.core.QueueStats(q.host, f.hostHash(q.host), crawl, f.core.Counts.Visible(q.key, q.n)))
+					q.x = QueueStats(f.core.QueueStats(q.host, f.core.HashOf(q.host), crawl, f.core.Counts.Visible(q.key, q.n)))
 				}
 			})
 			if err != nil {

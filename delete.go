@@ -199,12 +199,10 @@ func (s *shard) endDeadLocked(o *op, l *mercator.Lease, p plan) {
 	}
 }
 
-// settledLocked notes that a completion is durable.
+// settledLocked notes that the completion of a dead record is durable.
 func (s *shard) settledLocked(o *op) {
-	if o.Dead {
-		o.Dead = false
-		s.core.UnsettledDead--
-	}
+	o.Dead = false
+	s.core.UnsettledDead--
 }
 
 // returnedLocked notes that a completion was undone: its record waits again, and
@@ -460,7 +458,7 @@ func (f *Frontier) sweepQueues(d *deletion) bool {
 	var at mercator.Ring
 	if d.OfHost() {
 		return f.sweepInSteps(func(steps int) (done, wait bool) {
-			id := c.Lookup(f.hostHash(d.Scope.Name), d.Scope.Name)
+			id := c.Lookup(f.core.HashOf(d.Scope.Name), d.Scope.Name)
 			if id == 0 {
 				return true, false
 			}

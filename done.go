@@ -69,8 +69,12 @@ func (f *Frontier) done(ctx context.Context, l *Lease, o *Outcome) (refused []*E
 	if err := checkOutcome(o); err != nil {
 		return nil, err
 	}
-	job, lost, undone, err := f.prepareLinks(ctx, l, o, nil)
-	if err != nil {
+	var job *op
+	var lost, undone error
+	if len(o.Add) == 0 {
+		job = newOp()
+		job.ctx = ctx
+	} else if job, lost, undone, err = f.prepareLinks(ctx, l, o, nil); err != nil {
 		return nil, err
 	}
 	refused, err = f.doneWith(ctx, job, l, o, errors.Join(undone, lost))
@@ -83,12 +87,12 @@ func (f *Frontier) doneWith(ctx context.Context, job *op, l *Lease, o *Outcome, 
 	p := plan{outcome: *o}
 	at := f.endsNow(&p, l)
 	bad = errors.Join(bad, f.plan(&p, l, at))
-	if err := f.awaitRoom(job); err != nil {
-		return nil, err
-	}
 	if len(job.entries) == 0 {
 		f.lockAt(at)
 	} else {
+		if err := f.awaitRoom(job); err != nil {
+			return nil, err
+		}
 		unknown, err := f.lockKnowing(job)
 		if err != nil {
 			return nil, err
@@ -124,7 +128,9 @@ func (f *Frontier) doneWith(ctx context.Context, job *op, l *Lease, o *Outcome, 
 
 // endLocked ends a lease that is out in memory, and fills job with what must be committed.
 func (f *Frontier) endLocked(job *op, l *Lease, p *plan) error {
-	f.spareLocked(l.record, p)
+	if p.outcome.Result == Failed {
+		f.spareLocked(l.record, p)
+	}
 	f.orphansLocked(job, l.record, p.outcome.Add)
 	bad := f.finishLocked(job, l.record, p)
 	if len(job.refused) > 0 {
@@ -235,13 +241,15 @@ func (f *Frontier) late(ctx context.Context, l Lease, p plan) error {
 }
 
 func (f *Frontier) lateLocked(l Lease, p plan) {
-	id := f.core.Ensure(f.hostHash(l.Host), l.Host)
+	id := f.core.Ensure(f.core.HashOf(l.Host), l.Host)
 	now := f.nowLocked()
 	h := f.core.Hosts.At(id)
 	if d := p.outcome.CrawlDelay; int64(d) > h.CrawlDelayNs() {
 		f.learnLocked(h, d)
 	}
-	f.contactLocked(id, l.token, &p)
+	if p.outcome.Result == Failed || f.core.Hosts.At(id).Has(mercator.Troubled) {
+		f.contactLocked(id, l.token, &p)
+	}
 	f.lateGroupLocked(l.Group, &p, now)
 	if g := h.Group; g != 0 && f.core.GroupName(f.core.Groups.At(g)) != l.Group {
 		f.core.StampGroup(g, p.groupDue(f.core, f.core.Groups.At(g)), now)

@@ -45,14 +45,6 @@ func (e *newEntry) ofHost(other *newEntry) bool {
 	return e.hash == other.hash && e.host == other.host
 }
 
-// departLocked lets hosts leave whose time has come. It may not be called between
-// finding a host in memory and the submission of what names it.
-func (s *shard) departLocked() {
-	if s.core.Dormant.Len() > 0 {
-		s.core.Departed(s.finishing)
-	}
-}
-
 // savesLocked returns the rows that saves wants written; settleSavesLocked must follow.
 func (s *shard) savesLocked() (rows []storage.Row) {
 	rows, hosts := s.core.Saves()
@@ -98,7 +90,7 @@ func (s *shard) readRow(ctx context.Context, a *mercator.Absentee) error {
 // lockWithHost takes the lock with the host in memory if anything was stored of
 // it, which ctx ends. After an error, ErrClosed too, the lock is not held.
 func (f *Frontier) lockWithHost(ctx context.Context, host string) error {
-	a := mercator.Absentee{Hash: f.hostHash(host), Host: host}
+	a := mercator.Absentee{Hash: f.core.HashOf(host), Host: host}
 	for {
 		if err := f.lockOpen(); err != nil {
 			return err
@@ -118,10 +110,6 @@ func (f *Frontier) lockWithHost(ctx context.Context, host string) error {
 // of hosts that its new entries name. If not, all of them are in memory that
 // have one.
 func (s *shard) hostsAbsentLocked(o *op) bool {
-	c := s.core
-	if c.Dormant.Rows() == 0 {
-		return false
-	}
 	absent := false
 	present := -1 // an entry of the last host that was found in memory, or without a row
 	for i := range o.entries {
@@ -224,7 +212,7 @@ func (f *Frontier) makeRoom() (freed bool) {
 	f.mu.Unlock()
 	for f.lockOpen() == nil {
 		c.Advance(f.last) // hosts whose delays have passed
-		f.departLocked()
+		f.core.Departed(f.finishing)
 		n := c.Hosts.Len() + c.Idle.Len()
 		fewer := n < left
 		left, freed = n, freed || fewer

@@ -204,7 +204,7 @@ func (x *exporter) Host(name string, s *row.Host) {
 	if s.Group == "" || *s != (row.Host{Group: s.Group}) {
 		return
 	}
-	if h := f.core.Lookup(f.hostHash(name), name); h == 0 || f.core.Rests(h) {
+	if h := f.core.Lookup(f.core.HashOf(name), name); h == 0 || f.core.Rests(h) {
 		s.Group = "" // it belongs to none when it comes back
 	}
 }

@@ -32,7 +32,7 @@ func (f *Frontier) Looked() uint64 {
 func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []string, err error) {
 	w := urlWindow{Window: view.Begin(0, math.MaxInt32), listing: &urlListing{f: f, ctx: context.Background()}, host: host}
 	f.mu.Lock()
-	walk := f.core.BeginWalk(f.core.Lookup(f.hostHash(host), host), nil)
+	walk := f.core.BeginWalk(f.core.Lookup(f.core.HashOf(host), host), nil)
 	walk.Part, walk.Record = w.visitPart, w.visit
 	for f.core.Fifo.Step(walk, steps) {
 		f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *Frontier) DeleteUnswept(s Scope) (sweep func()) {
 func (f *Frontier) LayAside(host string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	id := f.core.Lookup(f.hostHash(host), host)
+	id := f.core.Lookup(f.core.HashOf(host), host)
 	f.core.Detach(id)
 	f.core.Put(f.core.Hosts.At(id), mercator.Unpurged)
 }

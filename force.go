@@ -173,7 +173,7 @@ func (s *shard) forceLeasedLocked(o *op, id uint32, e *newEntry, url []byte) boo
 // againLocked returns what a record comes again as when it has ended, because a Force met a lease of
 // it; nil if none did. Commits end the record and what this says together.
 func (s *shard) againLocked(ref arena.Ref) *newEntry {
-	if len(s.again) == 0 || ref == 0 {
+	if ref == 0 {
 		return nil
 	}
 	return s.again[s.core.Records.At(ref).Seq()]
@@ -204,7 +204,7 @@ func (r *recovery) again(key string, value []byte) error {
 		return r.tooHigh(a.Priority)
 	}
 	e := &newEntry{
-		index: -1, hash: f.hostHash(a.Host), host: a.Host, crawl: a.Crawl, priority: a.Priority, force: true,
+		index: -1, hash: f.core.HashOf(a.Host), host: a.Host, crawl: a.Crawl, priority: a.Priority, force: true,
 		forcedAt: a.Forced, body: []byte(a.Body), mark: f.markOf(a.Host, a.Crawl, string(b.URL)),
 	}
 	if a.Due != 0 {

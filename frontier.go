@@ -211,6 +211,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 			GroupMax:   int64(o.GroupDelay.Max()),
 			Spill:      o.Spill != nil,
 			MaxDelay:   all.maxDelay,
+			Lanes:      o.HostConcurrency,
 			Ahead:      int64(mercator.TimedAhead),
 			Backoff:    trouble.Backoff(o.Backoff),
 			Quarantine: trouble.Quarantine(o.Quarantine),
@@ -223,11 +224,9 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	if o.Count {
 		f.core.Counts, f.core.Ending = count.NewTable(o.Spill != nil), map[mercator.EndsOf]mercator.Ended{}
 	}
-	f.core.Concurrency = f.concurrency
 	f.core.Clock = f.clock
 	f.core.Cfg.Turned = f.limitTurnedLocked
 	f.core.GroupSettings = f.groupRules.want
-	f.core.Cfg.Rules = &f.controls
 	f.peeker, _ = o.Spill.(storage.Peeker)
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.hinter, _ = o.Scheduler.(Hinter)
@@ -293,8 +292,15 @@ func (f *Frontier) recoverFor(ctx context.Context) error {
 // released f.last is the time: reading a clock costs more than a heap operation.
 func (f *Frontier) lock() {
 	f.mu.Lock()
-	f.reapYieldingLocked()
-	f.departLocked()
+	f.settleOverdueYieldingLocked()
+}
+
+// settleOverdueYieldingLocked settles what time has ended: leases, and the stay of hosts in memory.
+func (f *Frontier) settleOverdueYieldingLocked() {
+	if f.core.Expiry.Min() <= f.nowLocked() {
+		f.reapYieldingLocked()
+	}
+	f.core.Departed(f.finishing)
 }
 
 // lockAt is lock at a moment that was read from the clock just before. Reading the system's
@@ -303,10 +309,10 @@ func (f *Frontier) lockAt(at int64) {
 	f.mu.Lock()
 	if f.clock.Steady() && !f.clock.Stale(at) && f.core.Expiry.Min() > max(f.last, at) {
 		f.last = max(f.last, at)
+		f.core.Departed(f.finishing)
 	} else {
-		f.reapYieldingLocked()
+		f.settleOverdueYieldingLocked()
 	}
-	f.departLocked()
 }
 
 // yield gives the lock up for a moment.
@@ -370,7 +376,7 @@ func (s *shard) exhaustedLocked() error {
 // that a lease of one means nothing to the other.
 func (s *shard) nextTokenLocked() uint64 {
 	if s.tokenKey == 0 {
-		s.tokenKey = s.hostHash("token")
+		s.tokenKey = s.core.HashOf("token")
 	}
 	for {
 		s.token++

@@ -95,9 +95,12 @@ func (s *shard) chooseLocked(g *grant, t *taking, now int64) bool {
 	}
 	s.callLocked(now)
 	s.core.Advance(now)
-	ch, ok := s.core.NextOfHost(s.core.Lookup(s.hostHash(t.Host), t.Host), t.Crawls, now)
+	ch, ok := s.core.NextOfHost(s.core.Lookup(s.core.HashOf(t.Host), t.Host), t.Crawls, now)
 	if ok {
 		s.grantLocked(g, ch)
 	}
 	return ok
 }
+
+// filtered reports whether t wants only certain URLs. Calls of Next want any.
+func (t *taking) filtered() bool { return t != nil && (t.Host != "" || t.Crawls != nil) }

@@ -172,13 +172,13 @@ func (f *Frontier) Assign(host, group string) error {
 		return err
 	}
 	c := f.core
-	id := c.Lookup(f.hostHash(host), host)
+	id := c.Lookup(f.core.HashOf(host), host)
 	if id == 0 && group == "" {
 		f.mu.Unlock()
 		return nil
 	}
 	if id == 0 {
-		id = c.Ensure(f.hostHash(host), host)
+		id = c.Ensure(f.core.HashOf(host), host)
 	}
 	c.Assign(id, group, f.last)
 	o := newOp()

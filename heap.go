@@ -31,9 +31,15 @@ func (f *Frontier) dispatchLocked() {
 		f.refuseLocked(err)
 		return
 	}
-	f.wakeReaderLocked()
-	f.startGivingUpLocked()
-	f.startHintsLocked()
+	if f.core.Timed.Len() > 0 {
+		f.wakeReaderLocked()
+	}
+	if len(f.core.Lost) > 0 {
+		f.startGivingUpLocked()
+	}
+	if f.hints.Len() > 0 {
+		f.startHintsLocked()
+	}
 	if !f.awaited() && len(f.contacts) == 0 {
 		return
 	}
@@ -161,7 +167,7 @@ func (f *Frontier) tick() {
 // nextEventFor returns when to look again for a waiting call of Take, or of Next if t is nil.
 func (s *shard) nextEventFor(t *taking, now int64) int64 {
 	if t != nil && t.Host != "" {
-		if id := s.core.Lookup(s.hostHash(t.Host), t.Host); id != 0 {
+		if id := s.core.Lookup(s.core.HashOf(t.Host), t.Host); id != 0 {
 			h := s.core.Hosts.At(id)
 			at := max(h.Due, s.core.StartsAt)
 			switch h.Place {

@@ -75,7 +75,7 @@ func (s *shard) hintsDueLocked() int64 {
 
 // startHintsLocked begins a walk if it is time.
 func (f *Frontier) startHintsLocked() {
-	if f.hints.Len() == 0 || f.closed || f.draining || f.hintsDueLocked() > f.last {
+	if f.closed || f.draining || f.hintsDueLocked() > f.last {
 		return
 	}
 	f.hints.BeginWalk()
@@ -203,7 +203,7 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 		if err := f.lockOpen(); err != nil {
 			return err
 		}
-		if !f.hostsAbsentLocked(o) {
+		if f.core.Dormant.Rows() == 0 || !f.hostsAbsentLocked(o) {
 			break
 		}
 		f.mu.Unlock()
@@ -421,7 +421,7 @@ func (s *shard) ask(x *hinted, now time.Time) {
 		}
 	}
 	n := &x.next
-	*n = newEntry{index: -1, hash: s.hostHash(x.Host), host: x.Host, crawl: x.Crawl, priority: p, due: x.at, forcedAt: x.Seq}
+	*n = newEntry{index: -1, hash: s.core.HashOf(x.Host), host: x.Host, crawl: x.Crawl, priority: p, due: x.at, forcedAt: x.Seq}
 	if !due.Equal(at) {
 		n.due = s.dueDate(due)
 	}

@@ -43,12 +43,12 @@ func (f hooked) ReadTimed() {
 func (f hooked) Resident(host string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.core.Lookup(f.hostHash(host), host) != 0
+	return f.core.Lookup(f.core.HashOf(host), host) != 0
 }
 
 func (f hooked) GroupOf(host string) string {
 	f.mu.Lock()
-	if id := f.core.Lookup(f.hostHash(host), host); id != 0 {
+	if id := f.core.Lookup(f.core.HashOf(host), host); id != 0 {
 		defer f.mu.Unlock()
 		if g := f.core.Hosts.At(id).Group; g != 0 {
 			return f.core.GroupName(f.core.Groups.At(g))
@@ -82,7 +82,7 @@ func (f hooked) DueOf(host string) (due time.Time) {
 		return due
 	}
 	defer f.mu.Unlock()
-	if id := f.core.Lookup(f.hostHash(host), host); id != 0 {
+	if id := f.core.Lookup(f.core.HashOf(host), host); id != 0 {
 		due = f.wall(f.core.Hosts.At(id).Due)
 	}
 	return due

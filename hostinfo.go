@@ -104,7 +104,7 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 	if err := hostkey.Check(host); err != nil {
 		return none, fmt.Errorf("frontier: %w", err)
 	}
-	a := mercator.Absentee{Hash: f.hostHash(host), Host: host}
+	a := mercator.Absentee{Hash: f.core.HashOf(host), Host: host}
 	var list *timed.List // nil: not begun
 	defer func() {
 		if list != nil {

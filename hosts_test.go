@@ -140,7 +140,7 @@ func TestFingerprintsAreKeyed(t *testing.T) {
 		require.NotZero(t, f.core.Key[1])
 		require.NotEqual(t, f.markOf(host, 0, url), f.markOf(host, 1, url), "crawls do not share marks")
 		marks[f.markOf(host, 0, url)] = true
-		hashes[f.hostHash(host)] = true
+		hashes[f.core.HashOf(host)] = true
 		require.NoError(t, f.Check())
 		require.NoError(t, f.Close())
 	}
@@ -167,7 +167,7 @@ func TestDeletingAHostLooksAtItsOwnURLs(t *testing.T) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		c := f.core
-		id := c.Lookup(f.hostHash("h7.example"), "h7.example")
+		id := c.Lookup(f.core.HashOf("h7.example"), "h7.example")
 		n := 0
 		for i := range c.Scheduled.Of(c.Hosts.At(id).Queues) {
 			require.Equal(t, c.Hosts.At(id).Queues, c.Scheduled.Items[i].Aux)
@@ -179,7 +179,7 @@ func TestDeletingAHostLooksAtItsOwnURLs(t *testing.T) {
 		left, done, _ := c.PurgeHost(id, &d.Tombstone, &mercator.Ring{}, sweepSteps, f.last)
 		require.True(t, done)
 		require.EqualValues(t, 10, d.Removed)
-		require.Zero(t, c.Lookup(f.hostHash("h7.example"), "h7.example"), "nothing is left of it")
+		require.Zero(t, c.Lookup(f.core.HashOf("h7.example"), "h7.example"), "nothing is left of it")
 		c.Tombstones.Remove(&d.Tombstone)
 		return sweepSteps - left
 	}

@@ -430,7 +430,7 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *row.Host) error {
 		return err
 	}
 	c := f.core
-	id := c.Ensure(f.hostHash(name), name)
+	id := c.Ensure(f.core.HashOf(name), name)
 	h := c.Hosts.At(id)
 	now := f.nowLocked()
 	due, clock := h.Due, h.Why

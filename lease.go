@@ -20,11 +20,7 @@ import (
 // reapYieldingLocked settles leases whose deadline has passed, as failed contacts that
 // lasted until then. It releases the lock while it asks the policies.
 func (f *Frontier) reapYieldingLocked() {
-	now := f.nowLocked()
-	if f.core.Expiry.Min() > now {
-		return
-	}
-	for _, id := range f.core.Expired(now) {
+	for _, id := range f.core.Expired(f.last) {
 		if !f.expireYieldingLocked(id) {
 			return
 		}
@@ -68,7 +64,9 @@ func (f *Frontier) settleExpiredLocked(id uint32, l *Lease, p plan) {
 	job := newOp()
 	f.core.Stats.Expired++
 	f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
-	f.spareLocked(id, &p)
+	if p.outcome.Result == Failed {
+		f.spareLocked(id, &p)
+	}
 	f.finishLocked(job, id, &p)
 	due, again := int64(0), len(job.entries) > 0
 	if again {
@@ -202,7 +200,7 @@ func (f *Frontier) sweepLeases(d *deletion) bool {
 	c := f.core
 	if d.OfHost() {
 		return f.sweepInSteps(func(int) (done, wait bool) {
-			if id := c.Lookup(f.hostHash(d.Scope.Name), d.Scope.Name); id != 0 {
+			if id := c.Lookup(f.core.HashOf(d.Scope.Name), d.Scope.Name); id != 0 {
 				for lease := range c.LeasesOf(id) {
 					f.core.MarkDead(c.Leases.At(lease))
 				}

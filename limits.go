@@ -182,7 +182,7 @@ func (s *shard) countDoneLocked(o *op, l *mercator.Lease, out *Outcome) {
 // record is never refused, nor one that is forced.
 func (s *shard) limitLocked(o *op) {
 	c := s.core
-	if c.Limits == nil || o.unlimited {
+	if o.unlimited {
 		return
 	}
 	var g limit.Gate
@@ -251,10 +251,8 @@ func limited(s limit.Subject) string {
 
 // unreserveLocked ends what limitLocked began for entry i of o.
 func (s *shard) unreserveLocked(o *op, i int) {
-	if i < len(o.reserved) {
-		s.core.Limits.Unreserve(o.reserved[i], o.entries[i].host)
-		o.reserved[i] = nil
-	}
+	s.core.Limits.Unreserve(o.reserved[i], o.entries[i].host)
+	o.reserved[i] = nil
 }
 
 // countDomain counts the URLs of a domain if its limits require it and no call has done

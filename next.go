@@ -161,7 +161,7 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 		f.mu.Unlock()
 		return Lease{}, err
 	}
-	id := f.core.Ensure(f.hostHash(host), host)
+	id := f.core.Ensure(f.core.HashOf(host), host)
 	f.core.WantContact(id, f.last)
 	q := f.contacts[id]
 	if q == nil {

@@ -211,7 +211,9 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	}
 	was := f.core.Learnt(l.Host)
 	f.learnLocked(h, out.CrawlDelay)
-	f.contactLocked(l.Host, l.Token, p)
+	if p.outcome.Result == Failed || h.Has(mercator.Troubled) {
+		f.contactLocked(l.Host, l.Token, p)
+	}
 	if c.Limits != nil {
 		f.countDoneLocked(o, &l, out)
 	}
@@ -233,8 +235,11 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	if f.opts.Spill != nil {
 		f.noteLocked(o, l.Host, due, why, now)
 	}
-	err := f.outlinksLocked(o)
-	if !o.empty() { // else nothing can fail
+	var err error
+	if len(o.entries) > 0 {
+		err = f.outlinksLocked(o)
+	}
+	if f.opts.Spill != nil && !o.empty() { // else nothing can fail
 		f.mayUnlearnLocked(o, l.Host, was, p)
 	}
 	if len(o.entries) > 0 {
@@ -248,7 +253,10 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 // endRecordLocked plans the end of a record, and what replaces it.
 func (s *shard) endRecordLocked(o *op, h *mercator.Host, l *mercator.Lease, p *plan) {
 	c := s.core
-	again := s.againLocked(l.Record)
+	var again *newEntry
+	if len(s.again) > 0 {
+		again = s.againLocked(l.Record)
+	}
 	s.endsLocked(o, l.Queue, l.Record)
 	q := c.Queues.At(l.Queue)
 	if p.retry {
@@ -305,7 +313,7 @@ func (s *shard) endRecordLocked(o *op, h *mercator.Host, l *mercator.Lease, p *p
 func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
 	o.ends, o.Record, o.Queue, o.Host = true, ref, qid, s.core.Queues.At(qid).Host
 	s.core.Hosts.At(o.Host).Pins++
-	if s.againLocked(ref) != nil && s.opts.Spill != nil {
+	if len(s.again) > 0 && s.opts.Spill != nil && s.againLocked(ref) != nil {
 		o.rows = append(o.rows, storage.Row{Key: row.AgainRow(s.core.Records.At(ref).Seq())})
 	}
 	if s.core.Counts != nil {

@@ -366,3 +366,13 @@ func checkRetry(name string, p RetryPolicy) []error {
 	}
 	return errs
 }
+
+// delayOf is DelayOf for a host key, such as that of a lease.
+func (s *shared) delayOf(key string) DelayPolicy {
+	if s.controls.Load().Set(1 << fieldDelay) {
+		if d := s.controls.delay(key); d != nil {
+			return d
+		}
+	}
+	return s.opts.Delay
+}

@@ -225,7 +225,7 @@ func (s *shard) loadTimed(it timeheap.Item) ([]timed.Loaded, error) {
 		if err != nil {
 			return nil, &CorruptError{Err: err}
 		}
-		r.Hash = s.hostHash(r.Host)
+		r.Hash = s.core.HashOf(r.Host)
 		if !s.opts.NoDedup {
 			r.Mark = s.markOf(r.Host, r.Crawl, string(b.URL))
 		}

@@ -219,7 +219,7 @@ func (r *recovery) queue(q storage.Queue) (uint32, error) {
 	if !r.f.isPriority(q.Priority) {
 		return 0, r.tooHigh(q.Priority)
 	}
-	return r.f.core.QueueOf(r.f.core.Ensure(r.f.hostHash(q.Host), q.Host), q.Crawl, q.Priority), nil
+	return r.f.core.QueueOf(r.f.core.Ensure(r.f.core.HashOf(q.Host), q.Host), q.Crawl, q.Priority), nil
 }
 
 func (r *recovery) Batch(b *storage.Batch) error {
@@ -461,7 +461,7 @@ func (r *recovery) rule(key string, value []byte) error {
 // row is obsolete.
 func (r *recovery) host(name string, s row.Host) {
 	f := r.f
-	hash := f.hostHash(name)
+	hash := f.core.HashOf(name)
 	id := f.core.Lookup(hash, name)
 	if id == 0 && s.CrawlDelay == 0 && !s.Assigned && f.owed(instant.FromMillis(s.Due)) <= 0 && !f.core.TroubleKept(&s, f.token, f.last) {
 		if s.Used == (row.Usage{}) {

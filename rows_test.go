@@ -239,7 +239,7 @@ func goldenHosts(t *testing.T, put func(string, storage.Row)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.core
-	id := c.Lookup(f.hostHash("www.example.org"), "www.example.org")
+	id := c.Lookup(f.core.HashOf("www.example.org"), "www.example.org")
 	host := c.Hosts.At(id)
 	due := int64(time.Hour)
 	put("host", f.core.HostRow(id, due, mercator.WhyRetryAfter))

@@ -180,9 +180,6 @@ type controls struct{ rule.Table[scopeRule] }
 // ruleBytes is what a rule takes in memory, about.
 const ruleBytes = 256
 
-// size is how many bytes the rules take, about.
-func (c *controls) size() int64 { return int64(c.Load().Len()) * ruleBytes }
-
 // put puts a rule in force in place of the one with its key, which it returns. An
 // empty rule only ends that one.
 func (c *controls) put(r *scopeRule) (old *scopeRule) { return c.Put(r.key, r, r.fields()) }
@@ -201,8 +198,8 @@ func (c *controls) delay(host string) DelayPolicy {
 	return nil
 }
 
-// concurrency returns how many leases the rules allow a host, or 0 if none says.
-func (c *controls) concurrency(host []byte) int {
+// Concurrency returns how many leases the rules allow a host, or 0 if none says.
+func (c *controls) Concurrency(host []byte) int {
 	if r := c.Load().First(host, 1<<fieldConcurrency); r != nil {
 		return r.Concurrency
 	}

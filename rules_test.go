@@ -145,14 +145,14 @@ func naiveEffective(rules map[Scope]Rule, host string) (out Rule) {
 func TestRuleLookUpTakesNoMemory(t *testing.T) {
 	var c controls
 	host := []byte("www.a.example.org")
-	look := func() { c.concurrency(host) }
+	look := func() { c.Concurrency(host) }
 	require.Zero(t, testing.AllocsPerRun(100, look))
 	for i := range 1000 {
 		s := Domain(fmt.Sprintf("%d.example", i))
 		c.put(&scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Concurrency: 2}})
 	}
 	c.put(&scopeRule{key: Domain("example.org").ruleKey(), Rule: Rule{Concurrency: 3}})
-	require.Equal(t, 3, c.concurrency(host))
+	require.Equal(t, 3, c.Concurrency(host))
 	require.Zero(t, testing.AllocsPerRun(100, look))
 }
 

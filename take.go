@@ -128,9 +128,6 @@ func (f *Frontier) newTaking(o TakeOptions) (*taking, error) {
 	return &taking{TakeOptions: o, until: f.moment() + int64(o.Wait)}, nil
 }
 
-// filtered reports whether t wants only certain URLs. Calls of Next want any.
-func (t *taking) filtered() bool { return t != nil && (t.Host != "" || t.Crawls != nil) }
-
 // takeFirst returns the first lease of a Take, and waits for it if it may. It reports
 // whether the caller must ask again.
 func (f *Frontier) takeFirst(ctx context.Context, t *taking) (l Lease, again bool, err error) {
@@ -284,7 +281,7 @@ func (f *Frontier) clockKeeps(t *taking) bool {
 	if t.Host == "" {
 		return c.HaveWaiting(t.Crawls) && c.Places[mercator.Unbound]+c.Places[mercator.Pacing]+c.Places[mercator.Parked] > 0
 	}
-	id := c.Lookup(f.hostHash(t.Host), t.Host)
+	id := c.Lookup(f.core.HashOf(t.Host), t.Host)
 	if id == 0 || c.UrgentQueue(c.Hosts.At(id), t.Crawls, false) == 0 {
 		return false
 	}

@@ -21,11 +21,12 @@ import (
 	"github.com/seed-7440039f/frontier/internal/trouble"
 )
 
-// contactLocked counts the end of a contact under the lease with this token.
+// contactLocked counts the end of a contact, under the lease with this token, that failed or is of
+// a host in trouble.
 func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
 	h := s.core.Hosts.At(id)
 	failed := p.outcome.Result == Failed
-	if p.hostGap < 0 || p.expired || p.outcome.Result == Requeue || !failed && !h.Has(mercator.Troubled) {
+	if p.hostGap < 0 || p.expired || p.outcome.Result == Requeue {
 		return
 	}
 	k := p.contact()
@@ -89,7 +90,7 @@ func stateOf(cfg *mercator.Config, t *trouble.State) BackoffState {
 func (s *shard) spareLocked(lease uint32, p *plan) {
 	c := s.core
 	id := c.Leases.At(lease).Host
-	if c.Cfg.Quarantine.CountTries || p.outcome.Result != Failed || !c.Hosts.At(id).Has(mercator.Troubled) || c.Troubles[id].Probes == 0 {
+	if c.Cfg.Quarantine.CountTries || !c.Hosts.At(id).Has(mercator.Troubled) || c.Troubles[id].Probes == 0 {
 		return
 	}
 	p.due = p.next
@@ -119,7 +120,7 @@ func (f *Frontier) Forget(host string) error {
 		return err
 	}
 	c := f.core
-	id := c.Lookup(f.hostHash(host), host)
+	id := c.Lookup(f.core.HashOf(host), host)
 	if id == 0 {
 		f.mu.Unlock()
 		return nil
@@ -150,7 +151,7 @@ func (s *shard) leasedTroubleLocked(id uint32, now int64) {
 // mayUnlearnLocked makes o restore a host's pace if an outcome that made it faster is not
 // committed. What made it slower stays.
 func (f *Frontier) mayUnlearnLocked(o *op, id uint32, was mercator.Learnt, p *plan) {
-	if f.opts.Spill == nil || !was.Troubled && f.core.Hosts.At(id).CrawlDelay >= was.CrawlDelay {
+	if !was.Troubled && f.core.Hosts.At(id).CrawlDelay >= was.CrawlDelay {
 		return
 	}
 	now := f.core.Learnt(id)
@@ -186,7 +187,7 @@ type lostURL struct {
 
 // startGivingUpLocked starts the goroutine that gives up what is listed.
 func (f *Frontier) startGivingUpLocked() {
-	if len(f.core.Lost) == 0 || f.givingUp || f.closed {
+	if f.givingUp || f.closed {
 		return
 	}
 	f.givingUp = true

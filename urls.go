@@ -176,7 +176,7 @@ func (w *urlWindow) fill(after uint64) error {
 		f.mu.Unlock()
 		return ErrClosed
 	}
-	id := f.core.Lookup(f.hostHash(w.host), w.host)
+	id := f.core.Lookup(f.core.HashOf(w.host), w.host)
 	if id == 0 {
 		f.mu.Unlock()
 		return nil
@@ -258,7 +258,7 @@ func (w *urlWindow) drop() error {
 		}
 		c := f.core
 		var out []uint64
-		if id := c.Lookup(f.hostHash(w.host), w.host); id != 0 {
+		if id := c.Lookup(f.core.HashOf(w.host), w.host); id != 0 {
 			for l := range c.LeasesOf(id) {
 				if ref := c.Leases.At(l).Record; ref != 0 {
 					out = append(out, c.Records.At(ref).Seq())

@@ -78,7 +78,7 @@ func (f *Frontier) StatusOf(ctx context.Context, e Entry) (URLStatus, error) {
 	if err != nil {
 		return URLStatus{}, err
 	}
-	s := urlSearch{f: f, ctx: ctx, host: host, hash: f.hostHash(host), crawl: e.Crawl, url: []byte(url)}
+	s := urlSearch{f: f, ctx: ctx, host: host, hash: f.core.HashOf(host), crawl: e.Crawl, url: []byte(url)}
 	s.status.Host = host
 	known, err := s.known()
 	if err != nil || !known && !f.opts.NoDedup {

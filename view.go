@@ -81,7 +81,7 @@ func (f *Frontier) infosOf(names []string) []HostInfo {
 	for chunk := range slices.Chunk(names, mercator.InfosAtOnce) {
 		f.lockAdvanced()
 		for _, name := range chunk {
-			if id := f.core.Lookup(f.hostHash(name), name); id != 0 {
+			if id := f.core.Lookup(f.core.HashOf(name), name); id != 0 {
 				out = append(out, f.hostInfoLocked(id))
 			}
 		}
@@ -128,7 +128,7 @@ func (s *shard) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 // firstLocked fills in the first URL of a host, or returns what must be read for it.
 func (s *shard) firstLocked(u *Upcoming) *loadJob {
 	c := s.core
-	id := c.Lookup(s.hostHash(u.Host.Host), u.Host.Host)
+	id := c.Lookup(s.core.HashOf(u.Host.Host), u.Host.Host)
 	if id == 0 {
 		return nil
 	}

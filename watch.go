@@ -138,18 +138,6 @@ func (s *shard) statsLocked() Stats {
 	return st
 }
 
-// memoryLocked is how many bytes the frontier's structures take, Spill excepted.
-func (s *shard) memoryLocked() int64 {
-	return s.core.Memory() + s.controls.size() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size() + s.valueBytes
-}
-
-// fixedLocked is how much of that cannot give way: it is neither URLs, nor marks
-// that the Spill has too.
-func (s *shard) fixedLocked() int64 {
-	c := s.core
-	return s.memoryLocked() - s.known.Popular.Size() - c.Records.Size()
-}
-
 // LogValue implements slog.LogValuer: a group of all fields, under keys that do
 // not change between versions.
 func (s Stats) LogValue() slog.Value { return slog.GroupValue(fields(reflect.ValueOf(s))...) }

@@ -339,7 +339,7 @@ func BenchmarkLanes(b *testing.B) {
 		forSizes(b, fmt.Sprintf("op=handout/lanes=%d", lanes), func(b *testing.B, n int) {
 			g, r := newGroupBench(n, benchSpan, func(int) string { return "" }), benchRand()
 			if lanes > 1 {
-				g.Concurrency = func([]byte) int { return lanes }
+				g.Cfg.Lanes = lanes
 			}
 			for b.Loop() {
 				g.done(g.next(b), r.Int64N(benchSpan))
@@ -351,6 +351,7 @@ func BenchmarkLanes(b *testing.B) {
 // pausedRules pauses all hosts, or none.
 type pausedRules bool
 
+func (p pausedRules) Concurrency([]byte) int           { return 0 }
 func (p pausedRules) Withholding() bool                { return true }
 func (p pausedRules) Priority(_ []byte, q uint8) uint8 { return q }
 func (p pausedRules) EndBlock(row.Scope, int64)        {}

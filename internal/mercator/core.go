@@ -167,9 +167,8 @@ type groupTable struct {
 
 // laneTable is the hosts that may have several leases.
 type laneTable struct {
-	Concurrency func(host []byte) int // how many leases it may have at once; nil: one
-	laned       map[uint32]uint32     // hosts that may have several leases, and their lanes
-	HostLanes   slab.Slab[hostLanes]
+	laned     map[uint32]uint32 // hosts that may have several leases, and their lanes
+	HostLanes slab.Slab[hostLanes]
 }
 
 // deletedTable is the deletions in force.
@@ -211,6 +210,7 @@ type Config struct {
 	Backoff    trouble.Backoff
 	Quarantine trouble.Quarantine
 	Rules      Rules // nil: none
+	Lanes      int   // leases that a host may have at once unless a rule says otherwise; 0: 1
 
 	Turned func(of limit.Subject, turn quota.Turn, what string, until int64) // a limit was reached, or lifted
 }
@@ -275,6 +275,8 @@ type Rules interface {
 	Withholds(host []byte, now int64) (until int64, why WithheldReason)
 	// Priority returns the priority with which URLs of a host are served whose own is p.
 	Priority(host []byte, p uint8) uint8
+	// Concurrency returns how many leases the rules allow a host at once, or 0 if none says.
+	Concurrency(host []byte) int
 	// EndBlock ends the block of a scope, whose time has come.
 	EndBlock(scope row.Scope, now int64)
 }

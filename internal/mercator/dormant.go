@@ -39,6 +39,9 @@ func (s *Core) Depart(id uint32) {
 // Departed removes hosts from memory that may leave now that all calls are settled but
 // the youngest ones under way.
 func (s *Core) Departed(underWay int) {
+	if s.Dormant.Len() == 0 {
+		return
+	}
 	for range departAtOnce {
 		id, place, ok := s.Dormant.Pop(underWay)
 		if !ok {

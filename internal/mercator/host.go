@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 )
 
@@ -81,6 +82,9 @@ func (t *tables) Put(h *Host, p place) {
 func (t *tables) Name(h *Host) []byte {
 	return t.names.Bytes(h.name)[:h.NameLen]
 }
+
+// HashOf is the hash of a host's key.
+func (t *tables) HashOf(key string) uint64 { return t.Hash(hostkey.Bytes(key)) }
 
 // Lookup returns the host's number, or 0.
 func (t *tables) Lookup(hash uint64, name string) uint32 {

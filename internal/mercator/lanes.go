@@ -75,10 +75,12 @@ const lanesBytes = 16
 
 // concurrencyOf is how many leases a host may have at once while it does not fail.
 func (s *Core) concurrencyOf(id uint32) int32 {
-	if s.Concurrency == nil {
-		return 1
+	if s.Cfg.Rules != nil {
+		if n := s.Cfg.Rules.Concurrency(s.Name(s.Hosts.At(id))); n != 0 {
+			return int32(n)
+		}
 	}
-	return int32(s.Concurrency(s.Name(s.Hosts.At(id))))
+	return int32(max(1, s.Cfg.Lanes))
 }
 
 // allowed is how many leases a host may have at once.

@@ -23,6 +23,9 @@ import (
 
 const module = "github.com/seed-7440039f/frontier"
 
+// below is the package below the frontier's lock.
+const below = module + "/internal/mercator"
+
 // measure returns the numbers by name. The root is the module's folder.
 func measure(root string) (map[string]int, error) {
 	fset := token.NewFileSet()
@@ -38,9 +41,19 @@ func measure(root string) (map[string]int, error) {
 	for _, f := range files {
 		now["lines of the root"] += fset.File(f.FileStart).LineCount() - 1
 	}
-	for _, name := range []string{"Frontier", "scheduler"} {
-		now["fields of "+name], now["methods of "+name] = size(pkg, name)
+	now["fields of Frontier"], now["methods of Frontier"] = size(pkg, "Frontier")
+	for _, p := range pkg.Imports() {
+		if p.Path() == below {
+			now["fields of mercator.Core"], now["methods of mercator.Core"] = size(p, "Core")
+		}
 	}
+	door := map[types.Object]bool{}
+	for _, o := range info.Uses {
+		if p := o.Pkg(); p != nil && p.Path() == below {
+			door[o] = true
+		}
+	}
+	now["names of mercator that the root uses, fields among them"] = len(door)
 	for kind, lines := range map[string]func(string) bool{
 		"lines of the library, the crawler and the command": func(dir string) bool { return !laboratory(dir) },
 		"lines of the laboratory":                           laboratory,
