@@ -21,10 +21,7 @@ import (
 	"strings"
 )
 
-const module = "github.com/seed-7440039f/frontier"
-
-// below is the package below the frontier's lock.
-const below = module + "/internal/mercator"
+const module, below = "github.com/seed-7440039f/frontier", "github.com/seed-7440039f/frontier/internal/mercator"
 
 // measure returns the numbers by name. The root is the module's folder.
 func measure(root string) (map[string]int, error) {
@@ -42,15 +39,12 @@ func measure(root string) (map[string]int, error) {
 		now["lines of the root"] += fset.File(f.FileStart).LineCount() - 1
 	}
 	now["fields of Frontier"], now["methods of Frontier"] = size(pkg, "Frontier")
-	for _, p := range pkg.Imports() {
-		if p.Path() == below {
-			now["fields of mercator.Core"], now["methods of mercator.Core"] = size(p, "Core")
-		}
-	}
 	door := map[types.Object]bool{}
 	for _, o := range info.Uses {
 		if p := o.Pkg(); p != nil && p.Path() == below {
-			door[o] = true
+			if door[o] = true; len(door) == 1 {
+				now["fields of mercator.Core"], now["methods of mercator.Core"] = size(p, "Core")
+			}
 		}
 	}
 	now["names of mercator that the root uses, fields among them"] = len(door)
