@@ -119,8 +119,7 @@ func (c *contact) join(req *http.Request) error {
 	if t.proxy != nil {
 		if c.proxy, c.fault = t.proxy(req); c.fault != nil || c.proxy != nil { // the address is the proxy's affair
 			if err == nil && t.tunnels && lenient.Tunnels(c.proxy, req.URL.Scheme == "https") {
-				port := map[string]string{"http": "80", "https": "443"}[req.URL.Scheme]
-				c.tunnel = net.JoinHostPort(name, cmp.Or(req.URL.Port(), port))
+				c.tunnel = net.JoinHostPort(name, cmp.Or(req.URL.Port(), strings.TrimPrefix(defaultPorts[req.URL.Scheme], ":")))
 			}
 			return nil
 		}

@@ -3,6 +3,7 @@
 package polite
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -235,12 +236,15 @@ func (r *Robots) finish(name string, change func(*site)) {
 // release ends a claim as if there had been no request.
 func (r *Robots) release(name string) { r.finish(name, func(*site) {}) }
 
+// pause returns the Crawl-delay to honour; 0: none.
+func (r *Robots) pause(rules *robots.Rules) time.Duration {
+	d, _ := rules.CrawlDelay()
+	return max(0, min(d, cmp.Or(max(0, r.MaxCrawlDelay), robots.MaxCrawlDelay)))
+}
+
 // settle records rules.
 func (s *site) settle(rules *robots.Rules, r *Robots, applied bool, last time.Time) {
-	s.rules, s.expires, s.delay = rules, time.Now().Add(positive(r.TTL, robotsTTL)), 0
-	if d, ok := rules.CrawlDelay(); ok && d > 0 {
-		s.delay = min(d, positive(r.MaxCrawlDelay, robots.MaxCrawlDelay))
-	}
+	s.rules, s.expires, s.delay = rules, time.Now().Add(cmp.Or(max(0, r.TTL), robotsTTL)), r.pause(rules)
 	s.applied, s.last, s.used = applied || s.delay == 0, last, false
 	s.tries, s.aside, s.due, s.failure = 0, 0, time.Time{}, nil
 }
@@ -249,7 +253,7 @@ func (s *site) settle(rules *robots.Rules, r *Robots, applied bool, last time.Ti
 func (s *site) failed(e *UnreachableError, r *Robots, retryAfter time.Duration) {
 	now := time.Now()
 	if s.tries++; s.rules != nil && s.tries >= staleAfter {
-		s.expires, s.tries, s.used = now.Add(positive(r.TTL, robotsTTL)), 0, false
+		s.expires, s.tries, s.used = now.Add(cmp.Or(max(0, r.TTL), robotsTTL)), 0, false
 		return
 	}
 	wait := firstWait
@@ -287,7 +291,7 @@ func (r *Robots) known(name string) *robots.Rules {
 func (r *Robots) listLocked(s *site) {
 	s.elem = r.recent.PushFront(s)
 	r.bytes += s.size()
-	for most := positive(r.Memory, robotsMemory); r.bytes > most && r.recent.Len() > 1; {
+	for most := cmp.Or(max(0, r.Memory), robotsMemory); r.bytes > most && r.recent.Len() > 1; {
 		old := r.recent.Back().Value.(*site)
 		r.unlistLocked(old)
 		delete(r.sites, old.name)
@@ -310,23 +314,11 @@ func (s *site) size() int64 {
 	return n
 }
 
-func positive[T ~int64](v, zero T) T {
-	if v > 0 {
-		return v
-	}
-	return zero
-}
+var defaultPorts = map[string]string{"http": ":80", "https": ":443"}
 
 // siteOf returns the scheme, host and port of a URL, in lower case and without the scheme's default
 // port.
 func siteOf(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	switch scheme := strings.ToLower(u.Scheme); scheme {
-	case "http":
-		return "http://" + strings.TrimSuffix(host, ":80")
-	case "https":
-		return "https://" + strings.TrimSuffix(host, ":443")
-	default:
-		return scheme + "://" + host
-	}
+	scheme := strings.ToLower(u.Scheme)
+	return scheme + "://" + strings.TrimSuffix(strings.ToLower(u.Host), defaultPorts[scheme])
 }

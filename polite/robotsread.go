@@ -3,6 +3,7 @@
 package polite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (r *Robots) read(ctx context.Context, rt http.RoundTripper, name string) er
 			return nil
 		}
 		r.finish(name, func(s *site) { s.settle(a.rules, r, a.site == name, time.Now()) })
-		a.end(r.delayOf(a.rules))
+		a.end(cmp.Or(r.pause(a.rules), frontier.NoCrawlDelay))
 		if a.site != "" && a.site != name {
 			r.found(a.site, a.rules)
 		}
@@ -100,14 +101,6 @@ func (a *answer) end(delay time.Duration) {
 		c.mu.Unlock()
 	}
 	a.resp.Body.Close()
-}
-
-// delayOf returns the Crawl-delay for a frontier.Outcome.
-func (r *Robots) delayOf(rules *robots.Rules) time.Duration {
-	if d, ok := rules.CrawlDelay(); ok && d > 0 {
-		return min(d, positive(r.MaxCrawlDelay, robots.MaxCrawlDelay))
-	}
-	return frontier.NoCrawlDelay
 }
 
 // ask sends one request. It returns the next URL to request, if the answer redirects there.
