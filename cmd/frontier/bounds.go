@@ -20,7 +20,6 @@ type runBounds struct {
 	began time.Time    // the command
 	got   atomic.Int64 // bytes fetched in this run
 	stop  context.CancelCauseFunc
-	timer *time.Timer // nil: none
 }
 
 func (b *runBounds) define(fs *flagSet) {
@@ -42,25 +41,18 @@ func (r bound) Error() string { return string(r) }
 // boundOf returns the bound at which ctx ended, if it did.
 func boundOf(ctx context.Context) (bound, bool) { return errors.AsType[bound](context.Cause(ctx)) }
 
-// begin returns a context that ends at a bound, at that of time once apply knows it.
+// begin returns a context that ends at a bound, at that of time once apply knows it, or when stop is called.
 func (b *runBounds) begin(ctx context.Context) context.Context {
 	ctx, b.stop = context.WithCancelCause(ctx)
 	return ctx
 }
 
 // apply sets the bound of time, if this is a run.
-func (b *runBounds) apply() {
+func (b *runBounds) apply(ctx context.Context) {
 	if b.time > 0 && b.stop != nil {
-		b.timer = time.AfterFunc(time.Until(b.began.Add(b.time)), func() { b.stop(bound(fmt.Sprintf("-max-time %s", short(b.time)))) })
+		t := time.AfterFunc(time.Until(b.began.Add(b.time)), func() { b.stop(bound(fmt.Sprintf("-max-time %s", short(b.time)))) })
+		context.AfterFunc(ctx, func() { t.Stop() })
 	}
-}
-
-// release must be called when the context is no longer needed.
-func (b *runBounds) release() {
-	if b.timer != nil {
-		b.timer.Stop()
-	}
-	b.stop(nil)
 }
 
 // add counts the bytes of a fetch.

@@ -37,8 +37,8 @@ func TestMaxTimeEndsARun(t *testing.T) {
 
 	b := runBounds{time: time.Minute, began: time.Now().Add(-time.Minute)}
 	ctx := b.begin(t.Context())
-	b.apply()
-	defer b.release()
+	b.apply(ctx)
+	defer b.stop(nil)
 	require.Eventually(t, func() bool { return ctx.Err() != nil }, 10*time.Second, time.Millisecond, "the time that has passed counts")
 }
 
@@ -249,4 +249,30 @@ func TestSeedsOfAFileAreJudgedOnce(t *testing.T) {
 	write("?????????/1\n?????????/2\n?????????/1\n", at)
 	require.NoError(t, os.Truncate(filepath.Join("state", judgedSeeds), 100))
 	assert.Error(t, judged("seeds").err())
+}
+
+// Seeds of a file are added once; lines behind one that is refused are read, and it is named, at each start.
+func TestSeedsOfAFileAreAddedOnce(t *testing.T) {
+	web, addr := serve(t, 0)
+	t.Chdir(t.TempDir())
+	crawl := func(text string, at time.Time) string {
+		require.NoError(t, os.WriteFile("seeds", []byte(text), 0o600))
+		require.NoError(t, os.Chtimes("seeds", at, at))
+		status, _, stderr := command(t, t.Context(), "-dir", "state", "-proxy", "http://"+addr, "-delay", "0s", "-seeds-file", "seeds")
+		require.Contains(t, []int{exitOK, exitNothing}, status, stderr)
+		return stderr
+	}
+	many := func(line string) string { return strings.Repeat(line+"\n", seedBatch) }
+	at := time.Now().Add(-time.Hour)
+	first := crawl(many("a.example/1")+many("a.example/2"), at)
+	require.NotContains(t, first, "seeds left out")
+	assert.NotContains(t, crawl(many("???????????")+many("???????????"), at), "seeds left out", "of the same length and time: not read")
+	at = at.Add(time.Second)
+	first = crawl(many("a.example/3")+many("???????????"), at)
+	require.Contains(t, first, "seeds left out")
+	again := crawl(many("???????????")+"a.example/4\n"+many("???????????")[12:], at)
+	assert.Contains(t, again, "seeds left out")
+	assert.Contains(t, again, "seeds:1002: seed")
+	assert.NotContains(t, again, "seeds:1: seed")
+	assert.Equal(t, 1, web.asks["http://a.example/4"])
 }

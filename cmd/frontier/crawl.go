@@ -76,7 +76,7 @@ func (s *settings) command(code *int, name, usage string) *cli.Command {
 // start crawls if the settings are valid.
 func (s *settings) start(ctx context.Context, cmd *cli.Command, code *int) error {
 	ctx = s.bound.begin(ctx)
-	defer s.bound.release()
+	defer s.bound.stop(nil)
 	if err := s.judge(ctx); err != nil {
 		return usageError(cmd.Name + ": " + err.Error())
 	}
@@ -173,6 +173,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return end, err
 	}
 	defer func() { err = join(err, f.Close()) }()
+	s.store = f
 	if s.limits != nil && s.anew("limit-") {
 		if err := f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = *s.limits }); err != nil {
 			return end, err

@@ -5,11 +5,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
@@ -86,15 +89,18 @@ type seedsFound struct {
 }
 
 // judging names the files of seeds as they are, and what else decides what is found in them; empty: there is
-// no folder, or a file cannot be read.
+// no file or no folder, or a file cannot be read.
 func (s *settings) judging() string {
+	if s.dir == "" || len(s.seedFiles()) == 0 {
+		return ""
+	}
 	name := fmt.Sprintf("%s %q", version(), s.find("protocols").now)
 	for _, path := range s.seedFiles() {
 		info, err := os.Stat(path)
 		if err == nil {
 			path, err = filepath.Abs(path)
 		}
-		if err != nil || s.dir == "" {
+		if err != nil {
 			return ""
 		}
 		name += fmt.Sprintf(" %q %d %d", path, info.Size(), info.ModTime().UnixNano())
@@ -114,9 +120,6 @@ func (s *settings) keepJudged() error {
 // hosts for the scope, and the first seeds. A file without a good seed is a fault; bad lines of others are
 // skipped when the seeds are added.
 func (s *settings) judgeSeedFiles(ctx context.Context) {
-	if len(s.seedFiles()) == 0 {
-		return
-	}
 	in := s.judging()
 	if b, err := os.ReadFile(filepath.Join(s.dir, judgedSeeds)); err == nil && in != "" {
 		if err := json.Unmarshal(b, &s.listed); err == nil && s.listed.In == in {
@@ -166,10 +169,31 @@ func (s *settings) judgeSeedFiles(ctx context.Context) {
 	s.listed.In = in
 }
 
-// addListed adds the files' seeds. It returns how many are new, how many are bad or unwanted, and the
-// first of these errors.
+// seedsAdded is a key of a value in the frontier: how many lines of which files were added before one was
+// refused.
+const seedsAdded = "frontier crawl: seeds added"
+
+// addListed adds the files' seeds, those that no earlier command has added. It returns how many are new,
+// how many are bad or unwanted, and the first of these errors.
 func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int, refused int, own []error, err error) {
 	var batch []string
+	line, before, good := 0, 0, 0
+	if in := s.judging(); in != "" {
+		in = fmt.Sprintf(" %x", sha256.Sum256([]byte(in)))
+		v, _, err := s.store.Value(seedsAdded)
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		if n, ok := strings.CutSuffix(string(v), in); ok {
+			before, _ = strconv.Atoi(n)
+			s.unadded -= int64(before)
+		}
+		defer func() {
+			if good > before {
+				err = join(err, s.store.SetValue(context.WithoutCancel(ctx), seedsAdded, fmt.Appendf(nil, "%d%s", good, in)))
+			}
+		}()
+	}
 	leave := func(err error) {
 		if refused++; refused <= maxTold {
 			own = append(own, err)
@@ -186,11 +210,16 @@ func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int
 			leave(e)
 		}
 		s.unadded -= int64(len(batch))
-		batch = batch[:0]
+		if batch = batch[:0]; refused == 0 {
+			good = line
+		}
 		return ctx.Err()
 	}
 	for _, path := range s.seedFiles() {
 		err := eachSeed(path, func(l urllist.Line) error {
+			if line++; line <= before {
+				return ctx.Err()
+			}
 			u, err := s.seedOf(path, l)
 			if err != nil {
 				leave(err)

@@ -28,7 +28,8 @@ type settings struct {
 	seeds   []string // seeds, normalized
 	lists   repeated // files of seeds
 	listed  seedsFound
-	unadded int64 // seeds of files, not yet added
+	store   *frontier.Frontier // keeps how many of them are added, with -dir
+	unadded int64              // seeds of files, not yet added
 
 	example bool      // print the settings, do not crawl
 	resumed bool      // the file is the one stored in the folder
@@ -119,7 +120,7 @@ func (s *settings) judge(ctx context.Context) error {
 		s.report(err)
 	}
 	s.settle()
-	s.bound.apply()
+	s.bound.apply(ctx)
 	s.judgeNeeds(crawlNeeds)
 	s.judgeCrawl()
 	s.pace.apply(s)
