@@ -113,6 +113,30 @@ func TestOddAnswersAreReadThroughProxies(t *testing.T) {
 	}
 }
 
+// A proxy of HTTP gets the request itself, over TLS if its URL says so.
+func TestForwardedAnswersAreReadAlike(t *testing.T) {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	s.Close()
+	for _, scheme := range []string{"http", "https"} {
+		addr, _ := odd(t, func() (net.Listener, error) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if scheme == "https" {
+				l = tls.NewListener(l, &tls.Config{Certificates: s.TLS.Certificates})
+			}
+			return l, err
+		}, "HTTP/1.1 200 OK\r\nno colon\r\nX: y\r\nContent-Length: 5\r\n\r\nhello")
+		client := through(t, func(*http.Request) (*url.URL, error) { return &url.URL{Scheme: scheme, Host: addr}, nil })
+		resp, err := client.Get("http://a.example/")
+		require.NoError(t, err, scheme)
+		b, err := io.ReadAll(resp.Body)
+		require.NoError(t, err, scheme)
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, "hello", string(b))
+		assert.Equal(t, "y", resp.Header.Get("X"))
+	}
+}
+
 // through returns a client whose requests go through proxies.
 func through(t *testing.T, proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	tr := newTransport(t, nil, frontier.Options{Delay: frontier.FixedDelay(0)})
