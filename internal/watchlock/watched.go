@@ -1,16 +1,16 @@
 //go:build frontierholds
 
 // Package watchlock provides a mutex that tests can watch: who locks it, and how long they hold it.
-// It is for tests only: go test -tags frontierholds -run Holds .
+// It is for tests only: go test -tags frontierholds -run Holds ./test/load
 package watchlock
 
 import "sync"
 
-// Mutex is a sync.Mutex with a Watcher.
-type Mutex struct {
-	sync.Mutex
-	Watcher Watcher // set under the lock; may be nil
-}
+// Mutex is a sync.Mutex that Watch watches.
+type Mutex struct{ sync.Mutex }
+
+// Watch watches all Mutexes; it may be nil. Set it while none of them is in use.
+var Watch Watcher
 
 // Watcher is called when a Mutex is locked and before it is unlocked, while it is held.
 type Watcher interface {
@@ -21,8 +21,8 @@ type Watcher interface {
 // Lock is as of sync.Mutex.
 func (m *Mutex) Lock() {
 	m.Mutex.Lock()
-	if m.Watcher != nil {
-		m.Watcher.Taken()
+	if Watch != nil {
+		Watch.Taken()
 	}
 }
 
@@ -31,16 +31,16 @@ func (m *Mutex) TryLock() bool {
 	if !m.Mutex.TryLock() {
 		return false
 	}
-	if m.Watcher != nil {
-		m.Watcher.Taken()
+	if Watch != nil {
+		Watch.Taken()
 	}
 	return true
 }
 
 // Unlock is as of sync.Mutex.
 func (m *Mutex) Unlock() {
-	if m.Watcher != nil {
-		m.Watcher.Releasing()
+	if Watch != nil {
+		Watch.Releasing()
 	}
 	m.Mutex.Unlock()
 }

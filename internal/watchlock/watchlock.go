@@ -6,5 +6,5 @@ package watchlock
 
 import "sync"
 
-// Mutex is a lock. With the build tag frontierholds it has a Watcher.
+// Mutex is a lock. With the build tag frontierholds Watch watches it.
 type Mutex = sync.Mutex

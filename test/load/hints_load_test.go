@@ -1,6 +1,6 @@
 // This file measures what hints do to a frontier with many scheduled URLs.
 
-package frontier_test
+package load
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 type hintLoad struct {
 	t         *testing.T
 	f         *frontier.Frontier
-	holds     *frontier.Holds
+	holds     *holds
 	next, add atomic.Pointer[harness.Waits] // of this phase
 	n         atomic.Int64                  // of the URLs that wait
 }
@@ -34,11 +34,11 @@ type hintLoad struct {
 // of ten million, how long that took, the CPU time, how long the lock was held, and what
 // callers of Next and Add saw of it:
 //
-//	go test -tags frontierholds -run TestHintsUnderLoad -v .
-//	go test -tags frontierholds -run TestHintsUnderLoad -v -frontier.long -timeout 1h .
+//	go test -tags frontierholds -run TestHintsUnderLoad -v ./test/load
+//	go test -tags frontierholds -run TestHintsUnderLoad -v -frontier.long -timeout 1h ./test/load
 func TestHintsUnderLoad(t *testing.T) {
 	urls, still := 3_000, time.Duration(0)
-	if frontier.HoldsWatched {
+	if holdsWatched {
 		urls, still = 2_000_000, time.Minute
 		if *harness.Long {
 			urls = 10_000_000
@@ -47,6 +47,7 @@ func TestHintsUnderLoad(t *testing.T) {
 	db, err := spill.Open(t.TempDir(), spill.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
+	holds := watchHolds()
 	f, err := frontier.Open(t.Context(), frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true, Spill: db})
 	require.NoError(t, err)
 	defer func() {
@@ -55,10 +56,9 @@ func TestHintsUnderLoad(t *testing.T) {
 		}
 		require.NoError(t, f.Close())
 	}()
-	l := &hintLoad{t: t, f: f}
+	l := &hintLoad{t: t, f: f, holds: holds}
 	l.fill(urls)
 	require.NoError(t, hook.Of(f).MoveNow(true))
-	l.holds = f.WatchHolds()
 	ctx, cancel := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
 	defer callers.Wait()
@@ -97,12 +97,12 @@ func (l *hintLoad) phase() {
 
 // during tells what callers saw while do was done.
 func (l *hintLoad) during(what string, do func()) {
-	l.f.TakeHolds(l.holds)
+	l.holds.take()
 	l.phase()
 	begun, cpu := time.Now(), harness.CPUTime()
 	do()
 	took := time.Since(begun)
-	l.t.Logf("%s: %v, %v of CPU\n    Next: %v\n    Add of 100: %v\n    lock: %s", what, took, harness.CPUTime()-cpu, l.next.Load(), l.add.Load(), l.f.TakeHolds(l.holds))
+	l.t.Logf("%s: %v, %v of CPU\n    Next: %v\n    Add of 100: %v\n    lock: %s", what, took, harness.CPUTime()-cpu, l.next.Load(), l.add.Load(), l.holds.take())
 }
 
 // visit takes URLs as they come, a thousand a second at most.

@@ -1,8 +1,8 @@
 //go:build frontierholds && linux
 
-// This file measures how long the lock is held.
+// This file measures how long the lock of a frontier is held.
 
-package frontier
+package load
 
 import (
 	"cmp"
@@ -10,26 +10,28 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/seed-7440039f/frontier/internal/watchlock"
 )
 
-// WatchHolds measures from now on how long the lock is held, in CPU time of the
-// thread that holds it: who is preempted meanwhile, by the system or by another
+// watchHolds measures from now on how long the lock of each frontier that is opened is held, in CPU
+// time of the thread that holds it: who is preempted meanwhile, by the system or by another
 // process, holds it no longer for that.
-func (f *Frontier) WatchHolds() *Holds {
-	w := &Holds{}
-	f.mu.Lock()
-	f.mu.Watcher = w
-	w.Taken()
-	f.mu.Unlock()
+func watchHolds() *holds {
+	w := &holds{}
+	watchlock.Watch = w
 	return w
 }
 
-// Holds are how long a frontier's lock was held. It is guarded by that lock.
-type Holds struct {
-	from    time.Duration
+// holds are how long the lock of the one frontier that is open was held.
+type holds struct {
+	from time.Duration // guarded by the lock that is watched
+
+	mu      sync.Mutex // guards all below
 	n       int
 	sum     time.Duration
 	longest []hold // descending
@@ -45,14 +47,16 @@ const (
 	holdsFrom = 200 * time.Microsecond // from here on the place is kept, too
 )
 
-func (w *Holds) Taken() {
+func (w *holds) Taken() {
 	runtime.LockOSThread()
 	w.from = threadTime()
 }
 
-func (w *Holds) Releasing() {
+func (w *holds) Releasing() {
 	took := threadTime() - w.from
 	runtime.UnlockOSThread()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.n++
 	w.sum += took
 	if took < holdsFrom || len(w.longest) == holdsKept && w.longest[holdsKept-1].took >= took {
@@ -64,7 +68,7 @@ func (w *Holds) Releasing() {
 	w.longest = w.longest[:min(holdsKept, len(w.longest))]
 }
 
-// callers names the functions of this package that are being called, the first at
+// callers names the functions of package frontier that are being called, the first at
 // the end.
 func callers() string {
 	var pcs [16]uintptr
@@ -87,16 +91,16 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// TakeHolds tells what was measured, and begins anew.
-func (f *Frontier) TakeHolds(w *Holds) string {
-	f.mu.Lock()
+// take says what was measured, and begins anew.
+func (w *holds) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	out := w.String()
 	w.n, w.sum, w.longest = 0, 0, nil
-	f.mu.Unlock()
 	return out
 }
 
-func (w *Holds) String() string {
+func (w *holds) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d holds, %v each; longest:", w.n, w.sum/time.Duration(max(1, w.n)))
 	for _, x := range w.longest {
@@ -110,5 +114,5 @@ func (w *Holds) String() string {
 	return b.String()
 }
 
-// HoldsWatched says whether holds are measured.
-const HoldsWatched = true
+// holdsWatched says whether holds are measured.
+const holdsWatched = true

@@ -1,7 +1,7 @@
 // This file measures how long the lock is held: by deletions, pauses and listings of
 // many hosts while workers crawl, by large commits, many crawls, and one large group.
 
-package frontier_test
+package load
 
 import (
 	"context"
@@ -26,11 +26,11 @@ import (
 // crawl. Each URL is handed out or deleted in the end. With the tag frontierholds the
 // test tells how long the lock was held meanwhile, in CPU time:
 //
-//	go test -tags frontierholds -run TestHoldsUnderLoad -v .
-//	go test -tags frontierholds -run TestHoldsUnderLoad -v -frontier.long -timeout 1h .
+//	go test -tags frontierholds -run TestHoldsUnderLoad -v ./test/load
+//	go test -tags frontierholds -run TestHoldsUnderLoad -v -frontier.long -timeout 1h ./test/load
 func TestHoldsUnderLoad(t *testing.T) {
 	hosts, urls, others := 2_000, 20_000, 10_000
-	if frontier.HoldsWatched {
+	if holdsWatched {
 		hosts, urls, others = 100_000, 1_000_000, 300_000
 	}
 	if *harness.Long {
@@ -45,10 +45,11 @@ func TestHoldsUnderLoad(t *testing.T) {
 				defer func() { require.NoError(t, db.Close()) }()
 				o.Spill, o.MemoryBudget = db, 0
 			}
+			holds := watchHolds()
 			f, err := frontier.Open(t.Context(), o)
 			require.NoError(t, err)
 			defer harness.Ended(t, f)
-			l := holdsLoad{t: t, f: f, holds: f.WatchHolds(), urls: int64(urls), others: int64(others)}
+			l := holdsLoad{t: t, f: f, holds: holds, urls: int64(urls), others: int64(others)}
 			l.fill(hosts, store == "on a store")
 			l.crawl()
 		})
@@ -58,14 +59,14 @@ func TestHoldsUnderLoad(t *testing.T) {
 type holdsLoad struct {
 	t            *testing.T
 	f            *frontier.Frontier
-	holds        *frontier.Holds
+	holds        *holds
 	urls, others int64
 	store        bool
 	gone, kept   atomic.Int64
 	phase        atomic.Pointer[harness.Waits] // of Next of other hosts, now
 }
 
-func (l *holdsLoad) tell(what string) { l.t.Logf("%s: %s", what, l.f.TakeHolds(l.holds)) }
+func (l *holdsLoad) tell(what string) { l.t.Logf("%s: %s", what, l.holds.take()) }
 
 func (l *holdsLoad) fill(hosts int, store bool) {
 	var batch []frontier.Entry
@@ -192,7 +193,7 @@ func (l *holdsLoad) control(ctx context.Context) {
 // held.
 func TestHoldsOfOneHost(t *testing.T) {
 	n := 3_000
-	if frontier.HoldsWatched {
+	if holdsWatched {
 		n = 300_000
 	}
 	for _, store := range []string{"in memory", "on a store"} {
@@ -204,10 +205,11 @@ func TestHoldsOfOneHost(t *testing.T) {
 				defer func() { require.NoError(t, db.Close()) }()
 				o.Spill = db
 			}
+			holds := watchHolds()
 			f, err := frontier.Open(t.Context(), o)
 			require.NoError(t, err)
 			defer harness.Ended(t, f)
-			l := holdsLoad{t: t, f: f, holds: f.WatchHolds(), store: o.Spill != nil}
+			l := holdsLoad{t: t, f: f, holds: holds, store: o.Spill != nil}
 			l.fillOne(n)
 			l.searchOne(n)
 		})
@@ -303,16 +305,17 @@ func visitsNothing(ctx context.Context, f *frontier.Frontier) error {
 // see TestHoldsUnderLoad for how long the lock was held.
 func TestHoldsOfLargeCommits(t *testing.T) {
 	callers, adds, workers, pages := 4, 2, 10, 40
-	if frontier.HoldsWatched {
+	if holdsWatched {
 		callers, adds, workers, pages = 64, 10, 500, 5_000
 	}
 	db, err := spill.Open(t.TempDir(), spill.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
+	holds := watchHolds()
 	f, err := frontier.Open(t.Context(), frontier.Options{Spill: db, Delay: frontier.FixedDelay(0), KeepOpen: true, MemoryBudget: 1 << 30})
 	require.NoError(t, err)
 	defer harness.Ended(t, f)
-	l := holdsLoad{t: t, f: f, holds: f.WatchHolds()}
+	l := holdsLoad{t: t, f: f, holds: holds}
 	links := func(name string, n int) []frontier.Entry {
 		entries := make([]frontier.Entry, n)
 		for i := range entries {
@@ -353,13 +356,14 @@ func TestHoldsOfLargeCommits(t *testing.T) {
 // One host has URLs in many crawls; see TestHoldsUnderLoad for how long the lock was held.
 func TestHoldsOfManyCrawls(t *testing.T) {
 	crawls := 50
-	if frontier.HoldsWatched {
+	if holdsWatched {
 		crawls = 10_000
 	}
+	holds := watchHolds()
 	f, err := frontier.Open(t.Context(), frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true, MemoryBudget: 1 << 30})
 	require.NoError(t, err)
 	defer harness.Ended(t, f)
-	l := holdsLoad{t: t, f: f, holds: f.WatchHolds()}
+	l := holdsLoad{t: t, f: f, holds: holds}
 	for i := range crawls {
 		_, err := f.Add(t.Context(), frontier.Entry{URL: "http://one.example/", Crawl: uint32(i)})
 		require.NoError(t, err)
@@ -379,15 +383,16 @@ func TestHoldsOfManyCrawls(t *testing.T) {
 // for; see TestHoldsUnderLoad for how long the lock was held.
 func TestHoldsOfOneGroup(t *testing.T) {
 	n := 500
-	if frontier.HoldsWatched {
+	if holdsWatched {
 		n = 100_000
 	}
+	holds := watchHolds()
 	f, err := frontier.Open(t.Context(), frontier.Options{
 		Delay: frontier.FixedDelay(0), GroupDelay: frontier.FixedDelay(time.Millisecond), MemoryBudget: 1 << 30,
 	})
 	require.NoError(t, err)
 	defer harness.Ended(t, f)
-	l := holdsLoad{t: t, f: f, holds: f.WatchHolds()}
+	l := holdsLoad{t: t, f: f, holds: holds}
 	name := func(i int) string { return fmt.Sprintf("h%d.example", i) }
 	for i := 0; i < n; i += 500 {
 		var batch []frontier.Entry
