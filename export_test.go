@@ -9,7 +9,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/view"
 )
 
@@ -94,24 +93,4 @@ func (f *Frontier) deleteUnswept(d *deletion) (sweep func()) {
 	f.core.Tombstones.Add(&d.Tombstone)
 	f.core.OfferDeleted(&d.Tombstone)
 	return func() { f.sweep(d) }
-}
-
-// CountMoves counts, from now on, each time that an item of one of the
-// frontier's heaps takes a position. All work that grows with the number of
-// hosts does that.
-func (f *Frontier) CountMoves() *int {
-	n := new(int)
-	c := f.core
-	counted := func(moved func(uint32, int)) func(uint32, int) {
-		return func(id uint32, i int) {
-			*n++
-			if moved != nil {
-				moved(id, i)
-			}
-		}
-	}
-	for _, h := range []*timeheap.Heap{&c.Pace, &c.Parks, &c.Idle, &c.Expiry, &c.Scheduled.Heap} {
-		h.Moved = counted(h.Moved)
-	}
-	return n
 }

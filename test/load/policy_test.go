@@ -1,12 +1,11 @@
 // This file runs simulated crawls: whether workers are kept busy with few hosts bound,
-// within the memory budget, and how the work per hand-out grows.
+// within the memory budget.
 
-package frontier_test
+package load
 
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -156,12 +155,11 @@ func TestWorkersAreAsBusyAsUnderTheBestPolicy(t *testing.T) {
 	var table strings.Builder
 	percent := func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 	fmt.Fprintf(&table, "%d URLs; workers busy:\n", crawls()[0].URLs)
-	fmt.Fprintf(&table, "%-38s %8s %8s %8s %8s %8s %8s | hosts bound: mean, most | T(D+f)/f | per hand-out: selector, heap | published: most URLs in back queues, pulls per refill\n",
+	fmt.Fprintf(&table, "%-38s %8s %8s %8s %8s %8s %8s | hosts bound: mean, most | T(D+f)/f | selector per hand-out | published: most URLs in back queues, pulls per refill\n",
 		"crawl", "frontier", "by time", "publ.", "B=3T", "B=10T", "B=50T")
 	for _, c := range crawls() {
 		t.Run(describe(c), func(t *testing.T) {
 			s := simulate(t, c, frontier.Options{MemoryBudget: 2 << 30}, false)
-			moves := s.F.CountMoves()
 			ours := c.Run(s, s.look)
 			byTime := c.Run(policysim.TimeOrder(c), nil)
 			published := policysim.NewPublished(c, 3*c.Workers)
@@ -173,10 +171,10 @@ func TestWorkersAreAsBusyAsUnderTheBestPolicy(t *testing.T) {
 				best = max(best, fixed[b])
 			}
 			need := float64(c.Workers) * (1 + float64(c.Delay)/float64(policysim.MeanFetch))
-			fmt.Fprintf(&table, "%-38s %8s %8s %8s %8s %8s %8s | %11.0f %11d | %8.0f | %12.3f %15.1f | %9d %5.2f\n", describe(c),
+			fmt.Fprintf(&table, "%-38s %8s %8s %8s %8s %8s %8s | %11.0f %11d | %8.0f | %21.3f | %9d %5.2f\n", describe(c),
 				percent(ours.Busy), percent(byTime.Busy), percent(mercator.Busy), percent(fixed[3]), percent(fixed[10]), percent(fixed[50]),
 				s.bound/float64(s.samples), s.maxBound, need,
-				float64(s.asked)/float64(ours.Fetched), float64(*moves)/float64(ours.Fetched),
+				float64(s.asked)/float64(ours.Fetched),
 				published.MaxResident, float64(published.Pulls)/float64(published.Refills))
 			assert.GreaterOrEqual(t, ours.Busy, 0.95*best)
 			assert.LessOrEqual(t, s.asked, ours.Fetched*11/10, "calls of the selector")
@@ -226,66 +224,4 @@ func TestCrawlStaysWithinItsMemoryBudget(t *testing.T) {
 	require.GreaterOrEqual(t, got.Busy, 0.95*want.Busy)
 	require.LessOrEqual(t, s.maxMemory, o.MemoryBudget)
 	require.Less(t, s.resident, inMemory.resident/2, "most URLs wait on disk")
-}
-
-// TestWorkPerHandOutGrowsLikeALogarithm contacts every host twice. Between the
-// two rounds all of them are in one heap.
-func TestWorkPerHandOutGrowsLikeALogarithm(t *testing.T) {
-	t.Run("bound hosts", func(t *testing.T) { workGrowsLikeALogarithm(t, 50*time.Second) })
-	t.Run("parked hosts", func(t *testing.T) { workGrowsLikeALogarithm(t, time.Hour) })
-}
-
-func workGrowsLikeALogarithm(t *testing.T, delay time.Duration) {
-	few, many := 1_000, 100_000
-	switch {
-	case *harness.Long:
-		few, many = 10*few, 10*many
-	case harness.RaceEnabled:
-		few, many = few/10, many/10
-	}
-	work := func(hosts int) (heap, chosen float64) {
-		asked := 0
-		random := selector.BiasedRandom(1)
-		w := harness.NewWorld(t, frontier.Options{
-			MemoryBudget: 4 << 30,
-			Delay:        frontier.FixedDelay(delay),
-			Prioritizer:  harness.ByWeight,
-			Selector: frontier.SelectorFunc(func(available []int) int {
-				asked++
-				return random.Select(available)
-			}),
-		})
-		w.AddEach(func(yield func(frontier.Entry) bool) {
-			for i := range 2 {
-				for h := range hosts {
-					yield(frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", h, i), Weight: float64(1 + (h+i)%8)})
-				}
-			}
-		})
-		moves := w.F.CountMoves()
-		for n := range 2 * hosts {
-			if n == hosts {
-				require.Less(t, w.At(), delay)
-				w.NothingUntil(time.Microsecond + delay) // the end of the first fetch, and the delay
-			}
-			l, at, err := w.F.TryNext()
-			if err != nil {
-				require.ErrorIs(t, err, frontier.ErrNotDue)
-				w.Clock.Set(at)
-				l, _, err = w.F.TryNext()
-			}
-			require.NoError(t, err)
-			w.Clock.Advance(time.Microsecond)
-			require.NoError(t, w.F.Done(l, frontier.Outcome{}))
-		}
-		w.Over()
-		return float64(*moves) / float64(2*hosts), float64(asked) / float64(2*hosts)
-	}
-	h1, s1 := work(few)
-	h2, s2 := work(many)
-	t.Logf("with %d hosts: %.2f positions in heaps and %.3f calls of the selector for each hand-out; with %d: %.2f and %.3f", few, h1, s1, many, h2, s2)
-	require.Equal(t, 1., s1)
-	require.Equal(t, 1., s2)
-	levels := math.Log2(float64(many)/float64(few)) / 2
-	require.Less(t, h2-h1, levels, "more than one for each level that the heap grew by")
 }
