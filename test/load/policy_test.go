@@ -187,6 +187,9 @@ func TestWorkersAreAsBusyAsUnderTheBestPolicy(t *testing.T) {
 // high priority and have only others left: more of them become ready than the
 // selector asks for.
 func TestNoMoreHostsAreBoundThanNeeded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulations")
+	}
 	for _, c := range crawls() {
 		t.Run(describe(c), func(t *testing.T) {
 			s := simulate(t, c, frontier.Options{MemoryBudget: 2 << 30}, false)
