@@ -23,23 +23,23 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/client"
 	"github.com/seed-7440039f/frontier/crawler"
-	"github.com/seed-7440039f/frontier/internal/conformance"
 	"github.com/seed-7440039f/frontier/polite"
 	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/test/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	_ crawler.Frontier   = (*client.Client)(nil)
-	_ polite.Frontier    = (*client.Client)(nil)
-	_ conformance.Leases = (*client.Client)(nil)
-	_ conformance.Loops  = (*client.Client)(nil)
+	_ crawler.Frontier = (*client.Client)(nil)
+	_ polite.Frontier  = (*client.Client)(nil)
+	_ verbs.Leases     = (*client.Client)(nil)
+	_ verbs.Loops      = (*client.Client)(nil)
 )
 
 // TestServed is the suite over HTTP: each verb of a Client is a request to package serve.
 func TestServed(t *testing.T) {
-	conformance.Run(t, func(t *testing.T, o frontier.Options) conformance.Frontier {
+	verbs.Run(t, func(t *testing.T, o frontier.Options) verbs.Frontier {
 		w := newWire(t, o)
 		return w.client(t, client.Options{})
 	})

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/conformance"
 	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/test/verbs"
 	"github.com/seed-7440039f/frontier/urlfrontier"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"github.com/stretchr/testify/assert"
@@ -24,15 +24,15 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-var _ conformance.Frontier = remote{}
+var _ verbs.Frontier = remote{}
 
-// TestConformance is the suite over gRPC. The API names no leases: a remote is no conformance.Leases, and
+// TestConformance is the suite over gRPC. The API names no leases: a remote is no verbs.Leases, and
 // the cases that need one are skipped. No call extends a lease, hands one back, lets it join a group, or
 // gets one for a contact only. A report is about a URL, not about the lease of who sends it. No answer
 // tells how often a URL was tried, which URLs that were SKIPPED are bad, or when to ask again. Metadata is
 // text, and an item has neither depth nor weight.
 func TestConformance(t *testing.T) {
-	conformance.Run(t, func(t *testing.T, o frontier.Options) conformance.Frontier {
+	verbs.Run(t, func(t *testing.T, o frontier.Options) verbs.Frontier {
 		f, err := frontier.Open(t.Context(), urlfrontier.Frontier(o))
 		require.NoError(t, err)
 		l := bufconn.Listen(1 << 20) // in memory, so that the bubble holds both ends

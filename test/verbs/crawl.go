@@ -1,6 +1,6 @@
 // This file has the promises of Add, Next and Done.
 
-package conformance
+package verbs
 
 import (
 	"context"

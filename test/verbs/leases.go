@@ -1,6 +1,6 @@
 // This file has the promises about leases that are out, and of controls.
 
-package conformance
+package verbs
 
 import (
 	"context"

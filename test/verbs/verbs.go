@@ -1,6 +1,6 @@
-// Package conformance has the promises of a frontier's verbs as tests, to be run against each way to
+// Package verbs has the promises of a frontier's verbs as tests, to be run against each way to
 // reach one: in the same process, and through a server.
-package conformance
+package verbs
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package conformance_test
+package verbs_test
 
 import (
 	"testing"
@@ -8,18 +8,18 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/conformance"
+	"github.com/seed-7440039f/frontier/test/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	_ conformance.Leases = (*frontier.Frontier)(nil)
-	_ conformance.Loops  = (*frontier.Frontier)(nil)
+	_ verbs.Leases = (*frontier.Frontier)(nil)
+	_ verbs.Loops  = (*frontier.Frontier)(nil)
 )
 
 func TestEmbedded(t *testing.T) {
-	conformance.Run(t, func(t *testing.T, o frontier.Options) conformance.Frontier {
+	verbs.Run(t, func(t *testing.T, o frontier.Options) verbs.Frontier {
 		f, err := frontier.Open(t.Context(), o)
 		require.NoError(t, err)
 		t.Cleanup(func() {
