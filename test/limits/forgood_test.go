@@ -1,6 +1,6 @@
 // This file tests limits that only an operator can lift.
 
-package control
+package limits
 
 import (
 	"testing"

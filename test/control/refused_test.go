@@ -1,6 +1,6 @@
-// This file uses the controls wrongly through the public API: what is refused changes nothing.
+// This file uses the controls wrongly: what is refused changes nothing.
 
-package conformance
+package control
 
 import (
 	"context"
@@ -123,80 +123,5 @@ func TestRefusedControlsChangeNothing(t *testing.T) {
 		}
 		require.Equal(t, before, w.Known("a.example", "b.example"))
 		require.NoError(t, f.Done(l, frontier.Outcome{}))
-	})
-}
-
-// After Close every call fails with ErrClosed, and those that cannot fail answer.
-func TestEveryCallAfterClose(t *testing.T) {
-	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
-		w.AddMany("a.example", 3)
-		l := w.Next()
-		f := w.F
-		require.NoError(t, f.Close())
-		ctx := context.Background()
-		s := frontier.Host("a.example")
-		errs := map[string]error{}
-		two := func(name string) func(any, error) { return func(_ any, err error) { errs[name] = err } }
-		two("Add")(f.Add(ctx, frontier.Entry{URL: "http://b.example/"}))
-		two("Add none")(f.Add(ctx))
-		two("CrawlNow")(f.CrawlNow(ctx, frontier.Entry{URL: "http://b.example/"}))
-		two("Next")(f.Next(ctx))
-		_, _, errs["TryNext"] = f.TryNext()
-		two("Contact")(f.Contact(ctx, "a.example"))
-		errs["Done"] = f.Done(l, frontier.Outcome{})
-		two("HandBack")(f.HandBack(l))
-		errs["Extend"] = f.Extend(&l, time.Minute)
-		errs["Join"] = f.Join(&l, "g")
-		errs["Assign"] = f.Assign("a.example", "g")
-		errs["SetGroup"] = f.SetGroup("g", frontier.GroupSettings{Concurrency: 2})
-		errs["Pause"] = f.Pause(s)
-		errs["Resume"] = f.Resume(s)
-		errs["BlockUntil"] = f.BlockUntil(s, harness.Dawn.Add(time.Hour))
-		errs["SetDelay"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Millisecond) })
-		errs["SetConcurrency"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = 2 })
-		errs["SetPriority"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Priority = 2 })
-		errs["Reprioritize"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[2] = 3 })
-		errs["SetLimits"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1} })
-		errs["SetHostLimits"] = f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1} })
-		errs["weight of a crawl"] = f.UpdateRule(frontier.Crawl(1), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 2} })
-		errs["limits of a crawl"] = f.UpdateRule(frontier.Crawl(1), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1} })
-		errs["SetRule"] = f.UpdateRule(s, func(rule *frontier.Rule) { *rule = frontier.Rule{Concurrency: 1} })
-		errs["Clear"] = f.Clear(s)
-		errs["Forget"] = f.Forget("a.example")
-		two("Delete")(f.Delete(ctx, s))
-		two("Delete of a crawl")(f.Delete(ctx, frontier.Crawl(1)))
-		two("Host")(f.Host(ctx, "a.example"))
-		two("Status")(f.Status(ctx, 0, "http://a.example/1"))
-		two("Upcoming")(f.Upcoming(ctx, 3, true))
-		errs["Export"] = f.Export(ctx, &strings.Builder{}, frontier.ExportOptions{})
-		two("Import")(f.Import(ctx, strings.NewReader("http://a.example/"), frontier.ImportOptions{}))
-		errs["Drain"] = f.Drain(ctx)
-		for _, err := range f.URLs(ctx, s, "") {
-			errs["URLs"] = err
-		}
-		for _, err := range f.Scan(ctx) {
-			errs["Scan"] = err
-		}
-		for name, err := range errs {
-			assert.ErrorIs(t, err, frontier.ErrClosed, name)
-		}
-		f.Stats()
-		f.Group("g")
-		f.CrawlStats(0)
-		f.Crawls()
-		f.Used(s)
-		f.Rule(s)
-		f.RuleOf("a.example")
-		f.DelayOf("a.example")
-		for range f.Rules() {
-		}
-		for range f.Hosts(s, "") {
-		}
-		for range f.HostNames(s, "") {
-		}
-		f.Largest(3)
-		require.NoError(t, f.Close())
-		w.F = nil
-		w.Open()
 	})
 }

@@ -1,7 +1,7 @@
 // This file tests limits: what they refuse, what they hold back, and what is counted
 // through reopenings and deaths.
 
-package control
+package limits
 
 import (
 	"context"

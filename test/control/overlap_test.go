@@ -1,7 +1,7 @@
 // This file tests rules that overlap: of each setting the most specific counts, and
 // when it is taken back the next wider one does.
 
-package conformance
+package control
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // This file sets each kind of limit in each place where one may be: reached, told,
 // raised, lowered, cleared, through reopenings and periods.
 
-package conformance
+package limits
 
 import (
 	"context"
