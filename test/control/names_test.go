@@ -1,7 +1,7 @@
 // This file tests names of hosts and domains as an operator may spell them: what no
 // host can be called is refused, and all spellings of a name find its host.
 
-package conformance
+package control
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // This file tests what an outsider relies on: whatever is said and whatever happens, no
 // host and no group is contacted before all of its clocks allow it.
 
-package conformance
+package politeness
 
 import (
 	"context"

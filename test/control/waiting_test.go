@@ -1,7 +1,7 @@
 // This file tests that calls of Next that wait already obey what is said meanwhile: they
 // get nothing that is held, and at once what is set free.
 
-package conformance
+package control
 
 import (
 	"context"
