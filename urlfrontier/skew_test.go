@@ -27,9 +27,10 @@ import (
 
 var long = flag.Bool("frontier.long", false, "make 1,000 contacts by each clock, not 100")
 
-// Gaps are right whatever the clocks of the crawler and of the sites say.
+// Gaps are right, not too long either, whatever the clocks of the crawler and of the sites say.
 func TestTheClocksOfTwoMachines(t *testing.T) {
 	for name, ahead := range map[string]func() time.Duration{
+		"right":            func() time.Duration { return 0 },
 		"1.5 s behind":     func() time.Duration { return -1500 * time.Millisecond },
 		"60 s ahead":       func() time.Duration { return time.Minute },
 		"an hour ahead":    func() time.Duration { return time.Hour },
@@ -40,12 +41,14 @@ func TestTheClocksOfTwoMachines(t *testing.T) {
 }
 
 func crawlBy(t *testing.T, ahead func() time.Duration) {
-	const hosts, delay = 10, 1500 * time.Millisecond
+	const hosts, delay, parse, poll = 10, 1500 * time.Millisecond, 2 * time.Second, 100 * time.Millisecond
 	contacts := 100
 	if *long {
 		contacts = 1000
 	}
-	f, err := frontier.Open(t.Context(), urlfrontier.Frontier(frontier.Options{Delay: frontier.FixedDelay(delay)}))
+	f, err := frontier.Open(t.Context(), urlfrontier.Frontier(frontier.Options{
+		Delay: frontier.FixedDelay(delay), Backoff: frontier.Backoff{Disabled: true}, // it would lengthen the gaps to minutes
+	}))
 	require.NoError(t, err)
 	l := bufconn.Listen(1 << 20)
 	_, stop := serveOn(t, l, f, serve.Options{}, urlfrontier.Options{}, urlfrontier.GRPCOptions{})
@@ -62,13 +65,20 @@ func crawlBy(t *testing.T, ahead func() time.Duration) {
 
 	var mu sync.Mutex
 	ended, asked := map[string]time.Time{}, map[string]time.Duration{} // by host; the latter by Retry-After
-	began, early := 0, 0
+	fetched := map[string]bool{}
+	began, early, late := 0, 0, 0
 	fetch := func(url *pb.URLInfo) *pb.URLItem {
 		mu.Lock()
 		now := time.Now()
-		if last, ok := ended[url.GetKey()]; ok && (last.IsZero() || now.Sub(last) < max(delay, asked[url.GetKey()])) {
-			early++
+		if last, ok := ended[url.GetKey()]; ok {
+			gap, least := now.Sub(last), max(delay, asked[url.GetKey()])
+			if last.IsZero() || gap < least {
+				early++
+			} else if !fetched[url.GetUrl()] && gap > least+parse+time.Second+poll { // it waited all the while; dates are in seconds
+				late++
+			}
 		}
+		fetched[url.GetUrl()] = true
 		began++
 		ended[url.GetKey()], asked[url.GetKey()] = time.Time{}, 0
 		item := known("", url.GetKey(), url.GetUrl(), 0)
@@ -88,15 +98,16 @@ func crawlBy(t *testing.T, ahead func() time.Duration) {
 		mu.Lock()
 		ended[url.GetKey()] = time.Now()
 		mu.Unlock()
-		time.Sleep(rand.N(2 * time.Second))
+		time.Sleep(rand.N(parse))
 		return item
 	}
 	var workers sync.WaitGroup
+	start := time.Now()
 	for range 2 * hosts {
 		workers.Go(func() {
 			for {
 				mu.Lock()
-				over := began >= contacts
+				over := began >= contacts || late > 0 // late ones may be hours apart
 				mu.Unlock()
 				if over {
 					return
@@ -115,11 +126,12 @@ func crawlBy(t *testing.T, ahead func() time.Duration) {
 					}
 					a.put(fetch(url))
 				}
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(poll)
 			}
 		})
 	}
 	workers.Wait()
-	t.Logf("%d contacts, %d early", began, early)
+	t.Logf("%d contacts, %d early, %d late, in %v", began, early, late, time.Since(start).Round(time.Second))
 	assert.Zero(t, early)
+	assert.Zero(t, late)
 }
