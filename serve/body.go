@@ -62,6 +62,7 @@ const (
 
 // lines reads the lines of a body.
 type lines struct {
+	parser
 	c      *call
 	in     *bufio.Reader
 	format format
@@ -74,7 +75,7 @@ type lines struct {
 
 // lines returns a reader of the body's lines.
 func (c *call) lines() (*lines, error) {
-	l := &lines{c: c, first: true}
+	l := &lines{parser: parser{s: c.s}, c: c, first: true}
 	kind, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	switch kind {
 	case "text/plain":

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 )
 
 var bodySeed = maphash.MakeSeed()
@@ -216,11 +217,7 @@ func (s *Service) postDone(c *call) error {
 	if err := l.growFor(body); err != nil {
 		return err
 	}
-	in := scanner{b: body}
-	e, err := s.end(&in, s.f.Now())
-	if err == nil {
-		err = in.end()
-	}
+	e, err := l.parseEnd(body)
 	id := c.r.PathValue("id")
 	if err == nil && e.lease != "" && e.lease != id {
 		err = errors.New("lease: it is another one than in the path")
@@ -294,11 +291,7 @@ func (x *endings) take(line []byte) error {
 			return err
 		}
 	}
-	in := scanner{b: line}
-	e, err := x.c.s.end(&in, x.c.s.f.Now())
-	if err == nil {
-		err = in.end()
-	}
+	e, err := x.lines.parseEnd(line)
 	switch {
 	case err != nil:
 		err = badRequest("%w", err)
@@ -338,14 +331,16 @@ func (x *endings) commit() error {
 
 // append appends the answer for one line.
 func (x *ending) append(b []byte) []byte {
-	b = appendString(append(b, '{'), "lease", x.lease)
-	if b[len(b)-1] != '{' {
-		b = append(b, ',')
-	}
+	w := jsonl.Writer(b)
+	w.Open()
+	w.Text("lease", x.lease)
 	if x.err == nil {
-		return append(append(b, x.answer...), '}')
+		if x.lease != "" {
+			w = append(w, ',')
+		}
+		return append(append(w, x.answer...), '}')
 	}
 	p, _ := json.Marshal(problemOf(x.err))
-	b = append(append(b, `"error":`...), p...)
-	return append(b, '}')
+	w.Name("error")
+	return append(append(w, p...), '}')
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 )
 
 // route is one method and path of the API.
@@ -327,7 +328,7 @@ func problemOf(err error) *problem {
 		kind, status = "too-large", http.StatusRequestEntityTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded): // the client was silent for too long
 		kind, status = "bad-request", http.StatusRequestTimeout
-	case errors.Is(err, errSyntax), errors.Is(err, errBody), errors.Is(err, frontier.ErrOutcome):
+	case errors.Is(err, jsonl.ErrSyntax), errors.Is(err, errBody), errors.Is(err, frontier.ErrOutcome):
 		kind, status = "bad-request", http.StatusBadRequest
 	case errors.Is(err, frontier.ErrGroupBusy):
 		kind, status = "group-busy", http.StatusUnprocessableEntity

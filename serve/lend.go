@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -162,7 +163,7 @@ func (s *Service) postLeases(c *call) error {
 	case err != nil && !exhausted:
 		return err
 	}
-	b := make([]byte, 0, 64+384*len(leases))
+	b := make(jsonl.Writer, 0, 64+384*len(leases))
 	b = append(b, `{"leases":[`...)
 	for i := range leases {
 		if i > 0 {
@@ -173,13 +174,11 @@ func (s *Service) postLeases(c *call) error {
 	b = append(b, ']')
 	if len(leases) == 0 {
 		if isNotDue {
-			b = s.appendWait(b, notDue.Next)
+			s.appendWait(&b, notDue.Next)
 		}
-		if exhausted {
-			b = append(b, `,"exhausted":true`...)
-		}
+		b.Bool("exhausted", exhausted)
 		if isHeld {
-			b = appendInt(b, "held", int(heldBack.Held))
+			b.Int("held", int64(heldBack.Held))
 		}
 	}
 	b = append(b, '}', '\n')
@@ -381,11 +380,10 @@ func (s *Service) lease(id string) (frontier.Lease, error) {
 }
 
 // appendWait appends the time from now until t, rounded up, unless t is zero.
-func (s *Service) appendWait(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return b
+func (s *Service) appendWait(w *jsonl.Writer, t time.Time) {
+	if !t.IsZero() {
+		appendSpan(w, "next_s", max(0, t.Sub(s.f.Now())+time.Millisecond-1))
 	}
-	return appendSpan(b, "next_s", max(0, t.Sub(s.f.Now())+time.Millisecond-1))
 }
 
 // appendOne appends a lease, and the pause that a client must leave if it fetches robots.txt under it.
@@ -526,7 +524,9 @@ func (s *Service) postContact(c *call) error {
 		if h, err := s.f.Host(c.ctx, host); err == nil && h.Due.After(next) {
 			next = h.Due
 		}
-		c.send(http.StatusOK, "application/json", append(s.appendWait([]byte{'{'}, next), '}', '\n'))
+		w := jsonl.Writer{'{'}
+		s.appendWait(&w, next)
+		c.send(http.StatusOK, "application/json", append(w, '}', '\n'))
 		return nil
 	case err != nil:
 		return fmt.Errorf("contact: %w", err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 )
 
 // listBytes is the approximate size of one write of a listing.
@@ -21,7 +23,7 @@ const listBytes = 32 << 10
 // listing is a response that is written line by line.
 type listing struct {
 	c    *call
-	b    []byte
+	b    jsonl.Writer
 	left int // lines still allowed; negative: any number
 
 	release func() // returns the scan slot
@@ -52,10 +54,10 @@ func (c *call) list() (*listing, error) {
 // full reports whether the listing has as many lines as the client asked for.
 func (l *listing) full() bool { return l.left == 0 }
 
-// end writes a line that was appended to b.
-func (l *listing) end(b []byte) error {
+// end ends and writes the line that was appended to b.
+func (l *listing) end() error {
 	l.left--
-	l.b = append(b, '}', '\n')
+	l.b = append(l.b, '}', '\n')
 	if len(l.b) < listBytes {
 		return nil
 	}
@@ -288,23 +290,25 @@ func (s *Service) getList(c *call) error {
 		if l.full() {
 			break
 		}
-		b := appendString(append(l.b, '{'), "url", u.Entry.URL)
-		b = appendString(b, "crawl", s.CrawlName(u.Entry.Crawl))
-		b = appendString(b, "host", u.Host)
-		b = appendInt(b, "priority", u.Priority)
-		b = appendInt(b, "attempt", u.Attempt)
-		b = appendInt(b, "depth", u.Entry.Depth)
-		b = appendTime(b, "not_before", u.Entry.NotBefore)
-		if u.Entry.Finished {
-			b = append(appendMember(b, "finished"), "true"...)
-		}
-		if l.end(s.appendKept(b, u.Entry.Meta, &u.History)) != nil {
+		l.b.Open()
+		l.b.Text("url", u.Entry.URL)
+		l.b.Text("crawl", s.CrawlName(u.Entry.Crawl))
+		l.b.Text("host", u.Host)
+		l.b.Int("priority", int64(u.Priority))
+		l.b.Int("attempt", int64(u.Attempt))
+		l.b.Int("depth", int64(u.Entry.Depth))
+		l.b.Time("not_before", instant.Millis(u.Entry.NotBefore))
+		l.b.Bool("finished", u.Entry.Finished)
+		s.appendKept(&l.b, u.Entry.Meta, &u.History)
+		if l.end() != nil {
 			return nil // the client disconnected
 		}
 	}
 	if p != nil && !p.over {
 		p.token = rand.Text()
-		l.b = append(appendString(append(l.b, '{'), "after", p.token), '}', '\n')
+		l.b.Open()
+		l.b.Text("after", p.token)
+		l.b = append(l.b, '}', '\n')
 		s.pages.put(p)
 		p = nil
 	}
@@ -327,11 +331,13 @@ func (s *Service) getQueues(c *call) error {
 		if l.full() {
 			break
 		}
-		b := appendString(append(l.b, '{'), "host", host)
-		b = appendInt(b, "waiting", int(n.Waiting))
-		b = appendInt(b, "scheduled", int(n.Scheduled))
-		b = appendInt(b, "leased", int(n.Leased))
-		if l.end(appendInt(b, "finished", int(n.Finished))) != nil {
+		l.b.Open()
+		l.b.Text("host", host)
+		l.b.Int("waiting", n.Waiting)
+		l.b.Int("scheduled", n.Scheduled)
+		l.b.Int("leased", n.Leased)
+		l.b.Int("finished", n.Finished)
+		if l.end() != nil {
 			return nil // the client disconnected
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 	"github.com/seed-7440039f/frontier/internal/urllist"
 )
 
@@ -22,13 +24,15 @@ type verdict struct {
 }
 
 func (v *verdict) append(b []byte) []byte {
-	b = append(b, '{')
-	b = appendString(b, "id", v.id)
-	b = appendString(b, "status", v.status.String())
+	w := jsonl.Writer(b)
+	w.Open()
+	w.Text("id", v.id)
+	w.Text("status", v.status.String())
 	if v.err != nil {
-		b = appendString(b, "error", v.err.Error())
+		w.Text("error", v.err.Error())
 	}
-	return append(b, '}')
+	w.Close()
+	return w
 }
 
 // tally counts verdicts.
@@ -121,7 +125,7 @@ func (s *Service) postURLs(c *call) error {
 
 // hint suggests what is wrong with a body whose lines are all bad.
 func (a *adding) hint() string {
-	if fault := a.tally.faults[0].Detail; a.lines.format == formatLines && strings.HasPrefix(fault, errSyntax.Error()) && strings.Contains(fault, "'{' should be") {
+	if fault := a.tally.faults[0].Detail; a.lines.format == formatLines && strings.HasPrefix(fault, jsonl.ErrSyntax.Error()) && strings.Contains(fault, "'{' should be") {
 		return "; URLs without JSON need Content-Type: text/plain"
 	}
 	return ""
@@ -156,13 +160,9 @@ func (a *adding) take(b []byte) error {
 		url, err := urllist.URL(b)
 		it.entry, it.err = frontier.Entry{URL: string(url), Meta: a.c.s.seal(0, nil, a.c.s.f.Now())}, err
 	} else {
-		in := scanner{b: b}
 		var err error
-		if it, err = a.c.s.item(&in, a.c.s.f.Now()); err == nil {
-			err = in.end()
-		}
-		if err != nil {
-			it = item{id: it.id, err: err}
+		if it, err = a.lines.parseURL(b); err != nil {
+			it.err = err
 		}
 	}
 	if room := int64(2*len(b) + 2*parsed); a.lines.grow(room) != nil {
@@ -277,15 +277,16 @@ func (s *Service) getURL(c *call) error {
 	case x.State == frontier.URLUnknown:
 		return &problem{kind: "unknown-url", status: http.StatusNotFound, detail: "the crawl does not know the URL"}
 	}
-	b := appendString([]byte{'{'}, "url", q.Get("url"))
-	b = appendString(b, "crawl", Normal(q.Get("crawl")))
-	b = appendString(b, "host", x.Host)
-	b = appendString(b, "state", x.State.String())
-	b = appendInt(b, "priority", x.Priority)
-	b = appendInt(b, "attempt", x.Attempt)
-	b = appendInt(b, "depth", x.Entry.Depth)
-	b = appendTime(b, "until", x.Until)
-	b = s.appendKept(b, x.Entry.Meta, &x.History)
-	c.send(http.StatusOK, "application/json", append(b, '}', '\n'))
+	w := jsonl.Writer{'{'}
+	w.Text("url", q.Get("url"))
+	w.Text("crawl", Normal(q.Get("crawl")))
+	w.Text("host", x.Host)
+	w.Text("state", x.State.String())
+	w.Int("priority", int64(x.Priority))
+	w.Int("attempt", int64(x.Attempt))
+	w.Int("depth", int64(x.Entry.Depth))
+	w.Time("until", instant.Millis(x.Until))
+	s.appendKept(&w, x.Entry.Meta, &x.History)
+	c.send(http.StatusOK, "application/json", append(w, '}', '\n'))
 	return nil
 }

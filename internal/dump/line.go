@@ -3,8 +3,6 @@
 package dump
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,11 +10,35 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 	"github.com/seed-7440039f/frontier/internal/row"
 )
 
 // line is a line of any kind. The first member of each group is present in lines of that kind.
+//
+// Those of a URL come first, in the order in which they are written: by far the most lines are of URLs.
 type line struct {
+	URL          string
+	URL64        []byte
+	Host         *string // or it is the line of the host
+	Host64       []byte
+	Crawl        uint32
+	Priority     int
+	Depth        int
+	Weight       lineFloat
+	Due          lineTime // of groups, too
+	Finished     int
+	Fails        int
+	Last         string
+	Visits       int
+	Changes      int
+	FirstVisit   lineTime
+	LastVisit    lineTime
+	LastChange   lineTime
+	LastModified lineTime
+	State        []byte
+	Meta         []byte
+
 	Frontier *int64
 	Time     lineTime
 	Key      string
@@ -41,42 +63,21 @@ type line struct {
 
 	Group   *string
 	Group64 []byte
-	Due     lineTime // of hosts and URLs, too
 
-	Host       *string
-	Host64     []byte
 	Joined     *string
 	Joined64   []byte
 	Assigned   int
-	CrawlDelay lineDuration
+	CrawlDelay time.Duration
 	Why        string
 	Trouble    *lineTrouble
-
-	URL          *string
-	URL64        []byte
-	Crawl        uint32
-	Priority     int
-	Depth        int
-	Weight       lineFloat
-	Finished     int
-	Fails        int
-	Visits       int
-	Changes      int
-	FirstVisit   lineTime
-	LastVisit    lineTime
-	LastChange   lineTime
-	LastModified lineTime
-	Last         string
-	State        []byte
-	Meta         []byte
 
 	Marks *string
 }
 
 type lineDelay struct {
-	Fixed    *lineDuration
+	Fixed    *time.Duration
 	Factor   *float64
-	Min, Max lineDuration
+	Min, Max time.Duration
 }
 
 // policy is the delay policy that a line names.
@@ -85,9 +86,9 @@ func (d *lineDelay) policy() (row.Delay, error) {
 	case d == nil:
 		return row.Delay{}, nil
 	case d.Fixed != nil && d.Factor == nil && d.Min == 0 && d.Max == 0:
-		return row.Delay{Kind: row.Fixed, Max: time.Duration(*d.Fixed)}, nil
+		return row.Delay{Kind: row.Fixed, Max: *d.Fixed}, nil
 	case d.Fixed == nil && d.Factor != nil:
-		return row.Delay{Kind: row.Factor, Factor: *d.Factor, Min: time.Duration(d.Min), Max: time.Duration(d.Max)}, nil
+		return row.Delay{Kind: row.Factor, Factor: *d.Factor, Min: d.Min, Max: d.Max}, nil
 	}
 	return row.Delay{}, errors.New("delay: want fixed, or factor with min and max")
 }
@@ -122,37 +123,36 @@ func (l *lineTrouble) trouble() (t row.Trouble, err error) {
 // lineTime is a time in Unix milliseconds.
 type lineTime int64
 
-func (t *lineTime) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] != '"' {
-		ms, err := strconv.ParseInt(string(b), 10, 64)
+// Scan reads a date, or the number.
+func (t *lineTime) Scan(in *jsonl.Scanner) error {
+	if in.Peek() != '"' {
+		ms, err := in.Int()
 		*t = lineTime(ms)
 		return err
 	}
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
+	text, err := in.Bytes()
+	if err != nil {
 		return err
 	}
-	x, err := time.Parse(time.RFC3339Nano, s)
+	x, err := time.Parse(time.RFC3339Nano, string(text))
 	*t = lineTime(instant.Millis(x))
-	return err
-}
-
-type lineDuration time.Duration
-
-func (d *lineDuration) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	x, err := time.ParseDuration(s)
-	*d = lineDuration(x)
 	return err
 }
 
 type lineFloat float64
 
-func (x *lineFloat) UnmarshalJSON(b []byte) error {
-	v, err := strconv.ParseFloat(string(bytes.Trim(b, `"`)), 64)
+// Scan reads a number, or the name of one that JSON cannot write.
+func (x *lineFloat) Scan(in *jsonl.Scanner) error {
+	if in.Peek() != '"' {
+		v, err := in.Float()
+		*x = lineFloat(v)
+		return err
+	}
+	text, err := in.Text()
+	if err != nil {
+		return err
+	}
+	v, err := strconv.ParseFloat(text, 64)
 	*x = lineFloat(v)
 	return err
 }
@@ -168,19 +168,6 @@ func either(name string, text *string, binary []byte) (string, error) {
 		return string(binary), nil
 	}
 	return "", fmt.Errorf("has no %s", name)
-}
-
-// lineLimits are row.Limits.
-type lineLimits struct {
-	Waiting, Served, Bytes, Errors int64
-	Depth                          int
-	Period                         lineDuration
-}
-
-func (l *lineLimits) limits() row.Limits {
-	return row.Limits{
-		Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: time.Duration(l.Period),
-	}
 }
 
 // lineCounts is the use of limits.

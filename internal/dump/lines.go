@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -21,138 +21,79 @@ import (
 const version = 1
 
 // lineWriter builds one line. Members with their zero value are left out.
-type lineWriter struct{ b []byte }
+type lineWriter struct{ jsonl.Writer }
 
 // begin starts a line; end ends it.
-func (l *lineWriter) begin() { l.b = append(l.b[:0], '{') }
+func (l *lineWriter) begin() { l.Writer = append(l.Writer[:0], '{') }
 
 func (l *lineWriter) end() []byte {
-	l.b = append(l.b, '}', '\n')
-	return l.b
+	l.Writer = append(l.Writer, '}', '\n')
+	return l.Writer
 }
 
-func (l *lineWriter) name(name string) {
-	if l.b[len(l.b)-1] != '{' {
-		l.b = append(l.b, ',')
-	}
-	l.b = append(l.b, '"')
-	l.b = append(l.b, name...)
-	l.b = append(l.b, '"', ':')
+// object begins an object under a name.
+func (l *lineWriter) object(name string) {
+	l.Name(name)
+	l.Open()
 }
 
 // text writes a string under name; if it is not UTF-8, in base64 under name and "64".
-func (l *lineWriter) text(name string, s []byte) {
-	if utf8.Valid(s) {
-		l.name(name)
-		l.b = appendQuoted(l.b, s)
+func (l *lineWriter) text(name, s string) {
+	if utf8.ValidString(s) {
+		l.Word(name, s)
 		return
 	}
-	l.binary(name+"64", s)
-}
-
-func (l *lineWriter) word(name, s string) {
-	l.name(name)
-	l.b = appendQuoted(l.b, bytesOf(s))
+	l.binary(name+"64", []byte(s))
 }
 
 func (l *lineWriter) binary(name string, p []byte) {
-	l.name(name)
-	l.b = append(l.b, '"')
-	l.b = base64.StdEncoding.AppendEncode(l.b, p)
-	l.b = append(l.b, '"')
-}
-
-func (l *lineWriter) integer(name string, n int64) {
-	if n != 0 {
-		l.name(name)
-		l.b = strconv.AppendInt(l.b, n, 10)
-	}
+	l.Name(name)
+	l.Writer = append(base64.StdEncoding.AppendEncode(append(l.Writer, '"'), p), '"')
 }
 
 func (l *lineWriter) float(name string, x float64) {
 	switch {
 	case x == 0 && !math.Signbit(x):
 	case math.IsNaN(x) || math.IsInf(x, 0):
-		l.word(name, strconv.FormatFloat(x, 'g', -1, 64))
+		l.Word(name, strconv.FormatFloat(x, 'g', -1, 64))
 	default:
-		l.name(name)
-		l.b = strconv.AppendFloat(l.b, x, 'g', -1, 64)
+		l.Float(name, x, 'g')
 	}
 }
-
-// time writes Unix milliseconds.
-func (l *lineWriter) time(name string, ms int64) {
-	if ms == 0 {
-		return
-	}
-	l.name(name)
-	if t := time.UnixMilli(ms).UTC(); t.Year() >= 0 && t.Year() <= 9999 {
-		l.b = append(l.b, '"')
-		l.b = t.AppendFormat(l.b, timeFormat)
-		l.b = append(l.b, '"')
-		return
-	}
-	l.b = strconv.AppendInt(l.b, ms, 10)
-}
-
-const timeFormat = "2006-01-02T15:04:05.000Z"
 
 func (l *lineWriter) duration(name string, d time.Duration) {
 	if d != 0 {
-		l.word(name, d.String())
+		l.Word(name, d.String())
 	}
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendQuoted appends s, which is UTF-8, as a JSON string.
-func appendQuoted(dst, s []byte) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i, c := range s {
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		from = i + 1
-		if c >= ' ' {
-			dst = append(dst, '\\', c)
-		} else {
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	return append(append(dst, s[from:]...), '"')
 }
 
 // header is the first line.
 func (l *lineWriter) header(h Header) []byte {
 	l.begin()
-	l.integer("frontier", version)
-	l.time("time", h.Moment)
+	l.Int("frontier", version)
+	l.Time("time", h.Moment)
 	k := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, h.Key[0]), h.Key[1])
-	l.word("key", hex.EncodeToString(k))
-	l.time("held", h.Held)
+	l.Word("key", hex.EncodeToString(k))
+	l.Time("held", h.Held)
 	return l.end()
 }
 
 // trailer returns the last line; lines is the number of lines before it.
 func (l *lineWriter) trailer(lines int64) []byte {
 	l.begin()
-	l.name("end")
-	l.b = strconv.AppendInt(l.b, lines, 10)
+	l.Number("end", lines)
 	return l.end()
 }
 
 // crawl returns the line with the settings of a crawl.
 func (l *lineWriter) crawl(s *row.Crawl) []byte {
 	l.begin()
-	l.name("settings")
-	l.b = strconv.AppendUint(l.b, uint64(s.ID), 10)
+	l.Number("settings", int64(s.ID))
 	if s.Weight != 1 {
-		l.integer("weight", int64(s.Weight))
+		l.Int("weight", int64(s.Weight))
 	}
 	if s.Paused {
-		l.word("paused", "on")
+		l.Word("paused", "on")
 	}
 	l.limits("limits", &s.Limits)
 	return l.end()
@@ -163,15 +104,14 @@ func (l *lineWriter) limits(name string, x *row.Limits) {
 	if *x == (row.Limits{}) {
 		return
 	}
-	l.name(name)
-	l.b = append(l.b, '{')
-	l.integer("waiting", x.Waiting)
-	l.integer("served", x.Served)
-	l.integer("bytes", x.Bytes)
-	l.integer("errors", x.Errors)
-	l.integer("depth", int64(x.Depth))
+	l.object(name)
+	l.Int("waiting", x.Waiting)
+	l.Int("served", x.Served)
+	l.Int("bytes", x.Bytes)
+	l.Int("errors", x.Errors)
+	l.Int("depth", int64(x.Depth))
 	l.duration("period", x.Period)
-	l.b = append(l.b, '}')
+	l.Close()
 }
 
 // counts writes the use of limits.
@@ -179,20 +119,19 @@ func (l *lineWriter) counts(s *row.Usage) {
 	if *s == (row.Usage{}) {
 		return
 	}
-	l.name("counts")
-	l.b = append(l.b, '{')
-	l.time("since", s.Since)
-	l.integer("served", s.Served)
-	l.integer("bytes", s.Bytes)
-	l.integer("errors", s.Errors)
-	l.b = append(l.b, '}')
+	l.object("counts")
+	l.Time("since", s.Since)
+	l.Int("served", s.Served)
+	l.Int("bytes", s.Bytes)
+	l.Int("errors", s.Errors)
+	l.Close()
 }
 
 // usedByCrawl and usedByScope return lines with the use of the limits of a crawl or a scope.
 func (l *lineWriter) usedByCrawl(id uint32, s *row.Usage) []byte {
 	l.begin()
-	l.word("used", "crawl")
-	l.integer("crawl", int64(id))
+	l.Word("used", "crawl")
+	l.Int("crawl", int64(id))
 	l.counts(s)
 	return l.end()
 }
@@ -207,7 +146,7 @@ func (l *lineWriter) usedByScope(s row.Scope, x *row.Usage) []byte {
 // value is a line of a value of the program's.
 func (l *lineWriter) value(key string, v []byte) []byte {
 	l.begin()
-	l.text("value", bytesOf(key))
+	l.text("value", key)
 	l.binary("data", v)
 	return l.end()
 }
@@ -217,10 +156,9 @@ func (l *lineWriter) forgotten(x *row.Forgotten) []byte {
 	l.begin()
 	l.scope("forgotten", x.Scope)
 	if x.OfCrawl {
-		l.name("within")
-		l.b = strconv.AppendUint(l.b, uint64(x.Crawl), 10)
+		l.Number("within", int64(x.Crawl))
 	}
-	l.integer("number", int64(x.Number))
+	l.Int("number", int64(x.Number))
 	return l.end()
 }
 
@@ -228,14 +166,14 @@ func (l *lineWriter) forgotten(x *row.Forgotten) []byte {
 func (l *lineWriter) scope(name string, s row.Scope) {
 	switch {
 	case !s.Named:
-		l.word(name, "all")
+		l.Word(name, "all")
 		return
 	case s.Domain:
-		l.word(name, "domain")
+		l.Word(name, "domain")
 	default:
-		l.word(name, "host")
+		l.Word(name, "host")
 	}
-	l.text("name", bytesOf(s.Name))
+	l.text("name", s.Name)
 }
 
 // delay writes one of the shipped policies: {"fixed":"5s"} or
@@ -244,66 +182,60 @@ func (l *lineWriter) delay(name string, d row.Delay) {
 	if d.Kind == row.NoDelay {
 		return
 	}
-	l.name(name)
-	l.b = append(l.b, '{')
+	l.object(name)
 	switch d.Kind {
 	case row.Fixed:
-		l.word("fixed", d.Max.String())
+		l.Word("fixed", d.Max.String())
 	case row.Factor:
-		l.name("factor")
-		l.b = strconv.AppendFloat(l.b, d.Factor, 'g', -1, 64)
+		l.Float("factor", d.Factor, 'g')
 		l.duration("min", d.Min)
 		l.duration("max", d.Max)
 	}
-	l.b = append(l.b, '}')
+	l.Close()
 }
 
 // group returns the line of a group.
 func (l *lineWriter) group(name string, s *row.Group) []byte {
 	l.begin()
-	l.text("group", bytesOf(name))
-	l.time("due", s.Due)
+	l.text("group", name)
+	l.Time("due", s.Due)
 	l.delay("delay", s.Delay)
-	l.integer("concurrency", int64(s.Concurrency))
+	l.Int("concurrency", int64(s.Concurrency))
 	return l.end()
 }
 
 // host returns the line of a host.
 func (l *lineWriter) host(name string, s *row.Host) []byte {
 	l.begin()
-	l.text("host", bytesOf(name))
-	l.time("due", s.Due)
+	l.text("host", name)
+	l.Time("due", s.Due)
 	if s.Why != 0 {
-		l.word("why", clocks[s.Why])
+		l.Word("why", clocks[s.Why])
 	}
 	l.duration("crawlDelay", time.Duration(s.CrawlDelay)*time.Millisecond)
 	if s.Group != "" {
-		l.text("joined", bytesOf(s.Group))
+		l.text("joined", s.Group)
 		if s.Assigned {
-			l.integer("assigned", 1)
+			l.Int("assigned", 1)
 		}
 	}
 	if t := &s.Trouble; *t != (row.Trouble{}) {
-		l.name("trouble")
-		l.b = append(l.b, '{')
-		l.time("failed", t.Quiet)
-		l.time("free", t.Free)
-		l.integer("failures", int64(t.Fails))
-		l.integer("step", int64(t.Step))
-		l.integer("from", int64(t.From))
-		l.integer("search", int64(t.Search))
-		l.integer("relapses", int64(t.Relapses))
-		if t.Eased {
-			l.name("eased")
-			l.b = append(l.b, "true"...)
-		}
-		l.integer("lanes", int64(t.Lanes))
-		l.integer("usual", int64(t.Usual))
-		l.integer("probes", int64(t.Probes))
+		l.object("trouble")
+		l.Time("failed", t.Quiet)
+		l.Time("free", t.Free)
+		l.Int("failures", int64(t.Fails))
+		l.Int("step", int64(t.Step))
+		l.Int("from", int64(t.From))
+		l.Int("search", int64(t.Search))
+		l.Int("relapses", int64(t.Relapses))
+		l.Bool("eased", t.Eased)
+		l.Int("lanes", int64(t.Lanes))
+		l.Int("usual", int64(t.Usual))
+		l.Int("probes", int64(t.Probes))
 		if t.Failure != 0 {
-			l.word("failure", Failures[t.Failure])
+			l.Word("failure", Failures[t.Failure])
 		}
-		l.b = append(l.b, '}')
+		l.Close()
 	}
 	l.counts(&s.Used)
 	return l.end()
@@ -321,29 +253,29 @@ var Results = [...]string{"visited", "changed", "unchanged", "gone", "failed", "
 // url is a line of a URL.
 func (l *lineWriter) url(u *URL) []byte {
 	l.begin()
-	l.text("url", bytesOf(u.URL))
+	l.text("url", u.URL)
 	if u.Host != "" {
-		l.text("host", bytesOf(u.Host))
+		l.text("host", u.Host)
 	}
-	l.integer("crawl", int64(u.Crawl))
-	l.integer("priority", int64(u.Priority))
-	l.integer("depth", int64(u.Depth))
+	l.Int("crawl", int64(u.Crawl))
+	l.Int("priority", int64(u.Priority))
+	l.Int("depth", int64(u.Depth))
 	l.float("weight", u.Weight)
 	if u.Due == instant.KeptMillis {
-		l.integer("finished", 1)
+		l.Int("finished", 1)
 	} else {
-		l.time("due", u.Due)
+		l.Time("due", u.Due)
 	}
-	l.integer("fails", int64(u.Fails))
+	l.Int("fails", int64(u.Fails))
 	if u.Last != 0 {
-		l.word("last", Results[u.Last])
+		l.Word("last", Results[u.Last])
 	}
-	l.integer("visits", int64(u.Visits))
-	l.integer("changes", int64(u.Changes))
-	l.time("firstVisit", u.FirstVisit)
-	l.time("lastVisit", u.LastVisit)
-	l.time("lastChange", u.LastChange)
-	l.time("lastModified", u.LastModified)
+	l.Int("visits", int64(u.Visits))
+	l.Int("changes", int64(u.Changes))
+	l.Time("firstVisit", u.FirstVisit)
+	l.Time("lastVisit", u.LastVisit)
+	l.Time("lastChange", u.LastChange)
+	l.Time("lastModified", u.LastModified)
 	if u.State != [12]byte{} {
 		l.binary("state", u.State[:])
 	}
@@ -356,13 +288,11 @@ func (l *lineWriter) url(u *URL) []byte {
 // marks is a line of marks of URLs that are known.
 func (l *lineWriter) marks(ms []storage.Mark) []byte {
 	l.begin()
-	l.name("marks")
-	l.b = append(l.b, '"')
+	l.Name("marks")
+	l.Writer = append(l.Writer, '"')
 	for i := range ms { // 12 bytes are 16 characters
-		l.b = base64.StdEncoding.AppendEncode(l.b, ms[i][:])
+		l.Writer = base64.StdEncoding.AppendEncode(l.Writer, ms[i][:])
 	}
-	l.b = append(l.b, '"')
+	l.Writer = append(l.Writer, '"')
 	return l.end()
 }
-
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

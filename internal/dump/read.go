@@ -7,17 +7,16 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/urllist"
@@ -37,6 +36,7 @@ type Reader struct {
 	header bool // there was one: it is an export
 	ended  bool // its last line was read
 
+	in    jsonl.Scanner
 	line  line
 	url   URL
 	marks []storage.Mark
@@ -117,42 +117,28 @@ func (r *Reader) take(line []byte, long bool) error {
 
 // json processes a line of JSON.
 func (r *Reader) json(text []byte) error {
-	if !utf8.Valid(text) {
-		return errors.New("not UTF-8")
-	}
 	l := &r.line
-	if l.quick(text) {
-		return r.urlLine(l)
-	}
 	*l = line{}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(l); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return errors.New("unexpected end of JSON")
-		}
+	if err := r.in.Line(text, l); err != nil {
 		return err
-	}
-	if d.InputOffset() != int64(len(text)) {
-		return errors.New("more than one JSON value")
 	}
 	kinds := []struct {
 		is bool
-		do func(*line) error
+		do func(*Reader, *line) error
 	}{
-		{l.Frontier != nil, r.headerLine},
-		{l.End != nil, r.endLine},
-		{l.Settings != nil, r.crawlLine},
-		{l.Rule != nil, r.ruleLine},
-		{l.Used != nil, r.usedLine},
-		{l.Value != nil || l.Value64 != nil, r.valueLine},
-		{l.Forgotten != nil, r.forgottenLine},
-		{l.Group != nil || l.Group64 != nil, r.groupLine},
-		{(l.Host != nil || l.Host64 != nil) && !l.hasURL(), r.hostLine},
-		{l.hasURL(), r.urlLine},
-		{l.Marks != nil, r.marksLine},
+		{l.Frontier != nil, (*Reader).headerLine},
+		{l.End != nil, (*Reader).endLine},
+		{l.Settings != nil, (*Reader).crawlLine},
+		{l.Rule != nil, (*Reader).ruleLine},
+		{l.Used != nil, (*Reader).usedLine},
+		{l.Value != nil || l.Value64 != nil, (*Reader).valueLine},
+		{l.Forgotten != nil, (*Reader).forgottenLine},
+		{l.Group != nil || l.Group64 != nil, (*Reader).groupLine},
+		{(l.Host != nil || l.Host64 != nil) && !l.hasURL(), (*Reader).hostLine},
+		{l.hasURL(), (*Reader).urlLine},
+		{l.Marks != nil, (*Reader).marksLine},
 	}
-	var do func(*line) error
+	var do func(*Reader, *line) error
 	for _, k := range kinds {
 		if k.is && do != nil {
 			return errors.New("line of several kinds")
@@ -164,7 +150,7 @@ func (r *Reader) json(text []byte) error {
 	if do == nil {
 		return errors.New("line of no kind")
 	}
-	return do(l)
+	return do(r, l)
 }
 
 func (r *Reader) headerLine(l *line) error {
@@ -201,7 +187,7 @@ func (r *Reader) endLine(l *line) error {
 }
 
 func (r *Reader) crawlLine(l *line) error {
-	c := row.Crawl{ID: *l.Settings, Weight: int(l.Weight), Limits: l.Limits.limits()}
+	c := row.Crawl{ID: *l.Settings, Weight: int(l.Weight), Limits: l.Limits}
 	if lineFloat(c.Weight) != l.Weight || c.Weight < 0 || c.Weight > row.MaxWeight {
 		return fmt.Errorf("weight is %v; want 1 to %d", l.Weight, row.MaxWeight)
 	}
@@ -323,23 +309,26 @@ func (l *line) host() (h row.Host, err error) {
 			h.Assigned = l.Assigned == 1
 		}
 	}
-	if d := time.Duration(l.CrawlDelay); d < 0 || d > row.MaxCrawlDelay {
+	if d := l.CrawlDelay; d < 0 || d > row.MaxCrawlDelay {
 		err = errors.Join(err, fmt.Errorf("crawlDelay is %v; want 0 to %v", d, row.MaxCrawlDelay))
 	}
 	used, uerr := l.Counts.usage()
 	h.Used, err = used, errors.Join(err, uerr)
-	h.CrawlDelay = int32((time.Duration(l.CrawlDelay) + time.Millisecond - 1) / time.Millisecond)
+	h.CrawlDelay = int32((l.CrawlDelay + time.Millisecond - 1) / time.Millisecond)
 	return h, err
 }
 
-func (l *line) hasURL() bool { return l.URL != nil || l.URL64 != nil }
+func (l *line) hasURL() bool { return l.URL != "" || l.URL64 != nil }
 
 func (r *Reader) urlLine(l *line) error {
-	url, err := either("url", l.URL, l.URL64)
+	text, host := &l.URL, ""
+	if l.URL == "" {
+		text = nil
+	}
+	url, err := either("url", text, l.URL64)
 	if err != nil {
 		return err
 	}
-	host := ""
 	if l.Host != nil || l.Host64 != nil {
 		if host, err = either("host", l.Host, l.Host64); err != nil {
 			return err

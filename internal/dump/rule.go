@@ -21,8 +21,8 @@ type ruleMembers struct {
 	Withheld     string
 	BlockedUntil lineTime
 	Priorities   []int
-	Limits       lineLimits
-	HostLimits   lineLimits
+	Limits       row.Limits
+	HostLimits   row.Limits
 }
 
 // rule returns the line with the settings of a scope.
@@ -30,28 +30,28 @@ func (l *lineWriter) rule(s row.Scope, r *row.Rule) []byte {
 	l.begin()
 	l.scope("rule", s)
 	l.delay("delay", r.Delay)
-	l.integer("concurrency", int64(r.Concurrency))
+	l.Int("concurrency", int64(r.Concurrency))
 	switch r.Paused {
 	case 1:
-		l.word("paused", "on")
+		l.Word("paused", "on")
 	case 2:
-		l.word("paused", "off")
+		l.Word("paused", "off")
 	}
 	if r.Held {
-		l.word("withheld", "on")
+		l.Word("withheld", "on")
 	}
-	l.time("blockedUntil", r.BlockedUntil)
-	l.integer("priority", int64(r.Priority))
+	l.Time("blockedUntil", r.BlockedUntil)
+	l.Int("priority", int64(r.Priority))
 	if last := bytes.TrimRight(r.Priorities[1:], "\x00"); len(last) > 0 {
-		l.name("priorities")
-		l.b = append(l.b, '[')
+		l.Name("priorities")
+		l.Writer = append(l.Writer, '[')
 		for i, p := range last {
 			if i > 0 {
-				l.b = append(l.b, ',')
+				l.Writer = append(l.Writer, ',')
 			}
-			l.b = strconv.AppendUint(l.b, uint64(p), 10)
+			l.Writer = strconv.AppendUint(l.Writer, uint64(p), 10)
 		}
-		l.b = append(l.b, ']')
+		l.Writer = append(l.Writer, ']')
 	}
 	l.limits("limits", &r.Limits)
 	l.limits("hostLimits", &r.HostLimits)
@@ -69,7 +69,7 @@ func (r *Reader) ruleLine(l *line) error {
 	}
 	rule := row.Rule{
 		Delay: d, Concurrency: l.Concurrency, BlockedUntil: int64(l.BlockedUntil), Priority: l.Priority,
-		Limits: l.Limits.limits(), HostLimits: l.HostLimits.limits(),
+		Limits: l.Limits, HostLimits: l.HostLimits,
 	}
 	for i, p := range l.Priorities {
 		if i >= row.MaxPriorities || p < 0 || p > row.MaxPriorities {

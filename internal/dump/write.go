@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/record"
@@ -357,3 +358,5 @@ func (w *Writer) writeMarks(s storage.Snapshot) error {
 }
 
 func compareMarks(a, b storage.Mark) int { return bytes.Compare(a[:], b[:]) }
+
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 )
 
 // kinds says of each member whether a value, which is not null, is of its type.
@@ -119,13 +121,9 @@ func FuzzLines(f *testing.F) {
 	} {
 		f.Add([]byte(b))
 	}
-	x := serve(f, Options{}).s
+	p := &parser{s: serve(f, Options{}).s}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		in := &scanner{b: b}
-		it, err := x.item(in, x.f.Now())
-		if err == nil {
-			err = in.end()
-		}
+		it, err := p.parseURL(b)
 		m, ok := urlKinds.read(b)
 		judged(t, ok, err)
 		if err == nil {
@@ -135,11 +133,7 @@ func FuzzLines(f *testing.F) {
 			assert.Equal(t, id, it.id)
 		}
 
-		in = &scanner{b: b}
-		e, err := x.end(in, x.f.Now())
-		if err == nil {
-			err = in.end()
-		}
+		e, err := p.parseEnd(b)
 		m, ok = endKinds.read(b)
 		judged(t, ok, err)
 		if err == nil {
@@ -160,8 +154,8 @@ func judged(t *testing.T, ok bool, err error) {
 	case !ok:
 		require.Error(t, err)
 	case err != nil:
-		require.NotErrorIs(t, err, errSyntax)
-		require.NotErrorIs(t, err, errMember)
+		require.NotErrorIs(t, err, jsonl.ErrSyntax)
+		require.NotErrorIs(t, err, jsonl.ErrMember)
 	}
 }
 
