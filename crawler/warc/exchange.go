@@ -108,7 +108,7 @@ func summed(r io.ReadSeeker) (s sum, err error) {
 // notModified fills in the record of an answer with status 304.
 func (w *Writer) notModified(main *Record, e *Exchange) {
 	main.Block = bytes.NewReader(e.responseHead(-1))
-	if of, ok := w.capture(e.URL); ok {
+	if of, ok := w.captures.written(e.URL); ok {
 		main.Type = Revisit
 		main.Header.Add("WARC-Profile", ProfileNotModified)
 		of.refer(main)
@@ -128,7 +128,7 @@ func (p *payload) refer(main *Record) {
 func (w *Writer) response(main *Record, e *Exchange, s sum) payload {
 	head := e.responseHead(s.size)
 	if e.Truncated == "" { // the empty payload is never remembered
-		if first, ok := w.known(s.digest); ok {
+		if first, ok := w.seen.written(s.digest); ok {
 			main.Type = Revisit
 			main.Header.Add("WARC-Profile", ProfileIdentical)
 			first.refer(main)
@@ -208,30 +208,16 @@ func (p *payload) find() bool {
 	return true
 }
 
-// known returns where a payload was written, if that is remembered.
-func (w *Writer) known(digest string) (payload, bool) {
-	p, ok := w.seen.get(digest)
+// written returns where the payload with a key was written, if that is remembered, and its record still there.
+func (m *payloads) written(key string) (payload, bool) {
+	p, ok := m.get(key)
 	if !ok || p.file == "" {
 		return p, ok
 	}
 	if ok = p.find(); ok {
-		w.seen.set(digest, p)
+		m.set(key, p)
 	} else {
-		w.seen.remove(digest)
-	}
-	return p, ok
-}
-
-// capture returns where the last payload of a URL was written, if that is remembered.
-func (w *Writer) capture(url string) (payload, bool) {
-	p, ok := w.captures.get(url)
-	if !ok || p.file == "" {
-		return p, ok
-	}
-	if ok = p.find(); ok {
-		w.captures.set(url, p)
-	} else {
-		w.captures.remove(url)
+		m.remove(key)
 	}
 	return p, ok
 }
@@ -240,7 +226,7 @@ func (w *Writer) capture(url string) (payload, bool) {
 // status 304 can be written as a revisit of it. A crawler should request other pages without
 // conditions.
 func (w *Writer) Captured(url string) bool {
-	_, ok := w.capture(url)
+	_, ok := w.captures.written(url)
 	return ok
 }
 
