@@ -46,6 +46,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -200,9 +201,7 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 	if f == nil {
 		return nil, ErrNoFrontier
 	}
-	if o.Title == "" {
-		o.Title = "frontier"
-	}
+	o.Title = cmp.Or(o.Title, "frontier")
 	if o.Token == "" {
 		o.Token = rand.Text()
 	}

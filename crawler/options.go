@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,12 +210,8 @@ func (o Options) withDefaults() (Options, error) {
 	set(&o.MaxRetryAfter, 24*time.Hour)
 	set(&o.Grace, 10*time.Second)
 	set(&o.ProgressEvery, 5*time.Second)
-	if o.RobotsMemory == 0 {
-		o.RobotsMemory = 64 << 20
-	}
-	if o.UserAgent == "" {
-		o.UserAgent = fetch.DefaultUserAgent
-	}
+	o.RobotsMemory = cmp.Or(o.RobotsMemory, 64<<20)
+	o.UserAgent = cmp.Or(o.UserAgent, fetch.DefaultUserAgent)
 	if o.Fetcher == nil {
 		names, err := dns.New(dns.Options{}) // it holds nothing that must be closed
 		if err != nil {

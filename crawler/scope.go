@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -71,9 +72,7 @@ func newScopeFilter(s Scope) *scopeFilter {
 	for _, d := range s.Domains {
 		f.domains[strings.ToLower(strings.TrimPrefix(d, "."))] = true
 	}
-	if f.MaxURL == 0 {
-		f.MaxURL = 4096
-	}
+	f.MaxURL = cmp.Or(f.MaxURL, 4096)
 	return f
 }
 

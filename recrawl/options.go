@@ -3,6 +3,7 @@
 package recrawl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -55,9 +56,7 @@ func (o Options) withDefaults() Options {
 	if o.Prior == (Gamma{}) {
 		o.Prior = Gamma{0.5, 15}
 	}
-	if o.NewShareMax == 0 {
-		o.NewShareMax = 1
-	}
+	o.NewShareMax = cmp.Or(o.NewShareMax, 1)
 	return o
 }
 

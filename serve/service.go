@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,9 +104,7 @@ var ErrClosing = errors.New("serve: the server is stopping")
 // Other fields keep their values.
 func Frontier(o frontier.Options) frontier.Options {
 	o.KeepOpen, o.Keep, o.Count = true, !o.NoDedup, true
-	if o.Priorities == 0 {
-		o.Priorities = Priorities
-	}
+	o.Priorities = cmp.Or(o.Priorities, Priorities)
 	if o.Prioritizer == nil {
 		o.Prioritizer = frontier.PrioritizerFunc(priorityOf)
 	}
@@ -115,9 +114,7 @@ func Frontier(o frontier.Options) frontier.Options {
 	if o.Retry == nil {
 		o.Retry = atOnce{}
 	}
-	if o.LeaseTime == 0 {
-		o.LeaseTime = 30 * time.Second
-	}
+	o.LeaseTime = cmp.Or(o.LeaseTime, 30*time.Second)
 	o.Quarantine.CountTries = true
 	return o
 }
@@ -132,24 +129,16 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if f == nil {
 		return nil, ErrNoFrontier
 	}
-	if o.MaxBuffered == 0 {
-		o.MaxBuffered = 64 << 20
-	}
-	if o.MaxRequests == 0 {
-		o.MaxRequests = 4096
-	}
-	if o.MaxLease == 0 {
-		o.MaxLease = time.Hour
-	}
+	o.MaxBuffered = cmp.Or(o.MaxBuffered, 64<<20)
+	o.MaxRequests = cmp.Or(o.MaxRequests, 4096)
+	o.MaxLease = cmp.Or(o.MaxLease, time.Hour)
 	if err := errors.Join(unit.CheckAll("", o)...); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	if o.MaxLease > longestLease {
 		return nil, fmt.Errorf("serve: MaxLease is %v; want 0 to %v", o.MaxLease, longestLease)
 	}
-	if o.Idle == 0 {
-		o.Idle = time.Minute
-	}
+	o.Idle = cmp.Or(o.Idle, time.Minute)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -3,6 +3,7 @@
 package spill
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,12 +45,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.MemoryBudget == 0 {
-		o.MemoryBudget = defaultMemory
-	}
-	if o.DiskReserve == 0 {
-		o.DiskReserve = defaultReserve
-	}
+	o.MemoryBudget = cmp.Or(o.MemoryBudget, defaultMemory)
+	o.DiskReserve = cmp.Or(o.DiskReserve, defaultReserve)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

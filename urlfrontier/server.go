@@ -3,6 +3,7 @@
 package urlfrontier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,15 +92,9 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	if err := errors.Join(unit.CheckAll("", waits)...); err != nil {
 		return nil, fmt.Errorf("urlfrontier: %w", err)
 	}
-	if o.Wait == 0 {
-		o.Wait = 2 * time.Second
-	}
-	if o.ListingAge == 0 {
-		o.ListingAge = time.Minute
-	}
-	if o.MaxUnfinished == 0 {
-		o.MaxUnfinished = 256 << 20
-	}
+	o.Wait = cmp.Or(o.Wait, 2*time.Second)
+	o.ListingAge = cmp.Or(o.ListingAge, time.Minute)
+	o.MaxUnfinished = cmp.Or(o.MaxUnfinished, 256<<20)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -3,6 +3,7 @@
 package frontierchromedp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -66,12 +67,8 @@ func (o Options) withDefaults() Options {
 	set((*int64)(&o.ScriptTTL), int64(time.Hour))
 	set(&o.ScriptMemory, 64<<20)
 	set(&o.Memory, 512<<20)
-	if o.Tabs == 0 {
-		o.Tabs = 4
-	}
-	if o.MaxRequests == 0 {
-		o.MaxRequests = 32
-	}
+	o.Tabs = cmp.Or(o.Tabs, 4)
+	o.MaxRequests = cmp.Or(o.MaxRequests, 32)
 	if o.HostKey == nil {
 		o.HostKey = frontier.HostName
 	}

@@ -61,9 +61,7 @@ func New(f *frontier.Frontier, o Options) (*Queue, error) {
 	if f == nil {
 		errs = append(errs, errors.New("the frontier is nil"))
 	}
-	if o.Threads == 0 {
-		o.Threads = 32
-	}
+	o.Threads = cmp.Or(o.Threads, 32)
 	if o.Threads < 1 || o.Threads > maxThreads {
 		errs = append(errs, fmt.Errorf("option Threads is %d; want 1 to %d", o.Threads, maxThreads))
 	}

@@ -16,6 +16,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,9 +80,7 @@ func New(o Options) (*Keeper, error) {
 	if err := errors.Join(unit.CheckAll("", o)...); err != nil {
 		return nil, fmt.Errorf("backup: options: %w", err)
 	}
-	if o.Keep == 0 {
-		o.Keep = 3
-	}
+	o.Keep = cmp.Or(o.Keep, 3)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -3,6 +3,7 @@
 package crawllog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -61,9 +62,7 @@ var ErrClosed = errors.New("crawllog: log is closed")
 
 // Open opens a log for appending. It removes a cut last line. Only one Log may have a path open.
 func Open(o Options) (*Log, error) {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultBytes
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultBytes)
 	if o.MaxBytes < leastBytes {
 		return nil, fmt.Errorf("crawllog: options: MaxBytes is %d; want >= %d", o.MaxBytes, leastBytes)
 	}

@@ -3,6 +3,7 @@
 package dns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,15 +63,9 @@ func (o Options) withDefaults() Options {
 	set(&o.NegativeTTL, 15*time.Minute)
 	set(&o.SystemTTL, 10*time.Minute)
 	set(&o.Stale, 24*time.Hour)
-	if o.Tries == 0 {
-		o.Tries = max(3, 2*len(o.Servers))
-	}
-	if o.MaxNames == 0 {
-		o.MaxNames = 1 << 16
-	}
-	if o.MaxPrefetch == 0 {
-		o.MaxPrefetch = 32
-	}
+	o.Tries = cmp.Or(o.Tries, max(3, 2*len(o.Servers)))
+	o.MaxNames = cmp.Or(o.MaxNames, 1<<16)
+	o.MaxPrefetch = cmp.Or(o.MaxPrefetch, 32)
 	if o.Dial == nil {
 		o.Dial = new(net.Dialer).DialContext
 	}

@@ -3,6 +3,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -128,18 +129,10 @@ func (o Options) withDefaults() Options {
 	setInt(&o.MaxHeaderFields, 1000)
 	setInt(&o.BodyMemory, 1<<20)
 	setInt(&o.MaxIdle, 256)
-	if o.MinRate == 0 {
-		o.MinRate = 64
-	}
-	if o.UserAgent == "" {
-		o.UserAgent = DefaultUserAgent
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = 10 << 20
-	}
-	if o.MaxHeader == 0 {
-		o.MaxHeader = 256 << 10
-	}
+	o.MinRate = cmp.Or(o.MinRate, 64)
+	o.UserAgent = cmp.Or(o.UserAgent, DefaultUserAgent)
+	o.MaxBody = cmp.Or(o.MaxBody, 10<<20)
+	o.MaxHeader = cmp.Or(o.MaxHeader, 256<<10)
 	if o.Dial == nil {
 		if o.Lookup == nil {
 			o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {

@@ -4,6 +4,7 @@
 package incremental
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -29,9 +30,7 @@ func (r *Revisits) Configure(o *frontier.Options) {
 		o.Retry = frontier.DefaultRetries()
 	}
 	o.Retry = retries{o.Retry}
-	if o.Priorities == 0 {
-		o.Priorities = 8
-	}
+	o.Priorities = cmp.Or(o.Priorities, 8)
 	o.Priorities = max(o.Priorities, 2)
 	inner := o.Prioritizer
 	if inner == nil {

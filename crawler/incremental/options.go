@@ -3,6 +3,7 @@
 package incremental
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,12 +46,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Schedule.NewShareMax == 0 {
-		o.Schedule.NewShareMax = max(0.5, o.Schedule.NewShareMin)
-	}
-	if o.SaveEvery == 0 {
-		o.SaveEvery = 30 * time.Second
-	}
+	o.Schedule.NewShareMax = cmp.Or(o.Schedule.NewShareMax, max(0.5, o.Schedule.NewShareMin))
+	o.SaveEvery = cmp.Or(o.SaveEvery, 30*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

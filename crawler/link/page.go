@@ -3,6 +3,7 @@
 package link
 
 import (
+	"cmp"
 	"math/bits"
 	"strings"
 
@@ -113,9 +114,7 @@ func (o Options) withDefaults() Options {
 	if o.Normalizer == nil {
 		o.Normalizer = urlnorm.New()
 	}
-	if o.Kinds == 0 {
-		o.Kinds = All
-	}
+	o.Kinds = cmp.Or(o.Kinds, All)
 	if o.MaxLinks <= 0 {
 		o.MaxLinks = 10_000
 	}
@@ -123,8 +122,6 @@ func (o Options) withDefaults() Options {
 		o.MaxToken = 1 << 20
 	}
 	o.MaxToken = max(o.MaxToken, 4<<10)
-	if o.MaxText == 0 {
-		o.MaxText = 1024
-	}
+	o.MaxText = cmp.Or(o.MaxText, 1024)
 	return o
 }

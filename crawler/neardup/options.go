@@ -3,6 +3,7 @@
 package neardup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,22 +53,12 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Threshold == 0 {
-		o.Threshold = 0.85
-	}
-	if o.Shingle == 0 {
-		o.Shingle = 4
-	}
+	o.Threshold = cmp.Or(o.Threshold, 0.85)
+	o.Shingle = cmp.Or(o.Shingle, 4)
 	o.Shingle = min(max(o.Shingle, 1), maxShingle)
-	if o.MirrorPages == 0 {
-		o.MirrorPages = 10
-	}
-	if o.MirrorShare == 0 {
-		o.MirrorShare = 0.8
-	}
-	if o.Memory == 0 {
-		o.Memory = 32 << 20
-	}
+	o.MirrorPages = cmp.Or(o.MirrorPages, 10)
+	o.MirrorShare = cmp.Or(o.MirrorShare, 0.8)
+	o.Memory = cmp.Or(o.Memory, 32<<20)
 	o.Memory = max(o.Memory, 16<<20)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -3,6 +3,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,9 +45,7 @@ func New(o Options) (*Router, error) {
 	if o.HostKey == nil {
 		o.HostKey = frontier.HostName
 	}
-	if o.Remember == 0 {
-		o.Remember = 100_000
-	}
+	o.Remember = cmp.Or(o.Remember, 100_000)
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if o.Splitter != nil && o.Send == nil {

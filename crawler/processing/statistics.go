@@ -9,6 +9,7 @@ package processing
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,9 +73,7 @@ type answer struct {
 // it counts in memory. No other Statistics may have the folder open. A folder of another version is
 // reported as frontier.ErrVersion.
 func OpenStatistics(dir string, o StatisticsOptions) (*Statistics, error) {
-	if o.Hosts == 0 {
-		o.Hosts = 1000
-	}
+	o.Hosts = cmp.Or(o.Hosts, 1000)
 	if o.Hosts < 1 {
 		return nil, fmt.Errorf("processing: statistics: Hosts is %d; want >= 1", o.Hosts)
 	}

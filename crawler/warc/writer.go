@@ -6,6 +6,7 @@ package warc
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -72,18 +73,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Prefix == "" {
-		o.Prefix = "frontier"
-	}
-	if o.MaxSize == 0 {
-		o.MaxSize = 1e9
-	}
-	if o.MaxRecords == 0 {
-		o.MaxRecords = 100_000
-	}
-	if o.Software == "" {
-		o.Software = "frontier (+https://github.com/seed-7440039f/frontier)"
-	}
+	o.Prefix = cmp.Or(o.Prefix, "frontier")
+	o.MaxSize = cmp.Or(o.MaxSize, 1e9)
+	o.MaxRecords = cmp.Or(o.MaxRecords, 100_000)
+	o.Software = cmp.Or(o.Software, "frontier (+https://github.com/seed-7440039f/frontier)")
 	if o.Now == nil {
 		o.Now = time.Now
 	}
