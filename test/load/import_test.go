@@ -97,11 +97,11 @@ func TestMalformedImports(t *testing.T) {
 		line int64
 		says string
 	}{
-		"no JSON":            {"http://good.example/\n{", 2, "unexpected end"},
+		"no JSON":            {"http://good.example/\n{", 2, "it ends where a string should be"},
 		"no URL":             {"http://good.example/\nhello", 2, "host"},
 		"unknown member":     {`{"url":"http://x.example/","colour":1}`, 1, "colour"},
 		"wrong type":         {`{"url":"http://x.example/","depth":"deep"}`, 1, "depth"},
-		"two values":         {`{"url":"http://x.example/"} {}`, 1, "more than one"},
+		"two values":         {`{"url":"http://x.example/"} {}`, 1, "where the end should be"},
 		"no kind":            {`{"depth":1}`, 1, "no kind"},
 		"two kinds":          {`{"url":"http://x.example/","group":"x"}`, 1, "several kinds"},
 		"priority":           {`{"url":"http://x.example/","priority":9}`, 1, "priority 9"},
@@ -115,7 +115,7 @@ func TestMalformedImports(t *testing.T) {
 		"no host":            {`{"host":""}`, 1, "host"},
 		"crawl delay":        {`{"host":"x","crawlDelay":"-1s"}`, 1, "crawlDelay"},
 		"long crawl delay":   {`{"host":"x","crawlDelay":"10000h"}`, 1, "crawlDelay"},
-		"no duration":        {`{"host":"x","crawlDelay":5}`, 1, "number"},
+		"no duration":        {`{"host":"x","crawlDelay":5}`, 1, "where a string should be"},
 		"group":              {`{"group":""}`, 1, "group"},
 		"scope":              {`{"rule":"planet"}`, 1, "name"},
 		"scope of a name":    {`{"rule":"planet","name":"earth"}`, 1, "planet"},
