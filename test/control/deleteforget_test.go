@@ -238,7 +238,7 @@ func TestMalformedForgottenLines(t *testing.T) {
 		`{"forgotten":"all","number":1,"group":"g"}`:        "several kinds",
 		`{"forgotten":"all","within":-1,"number":1}`:        "within",
 		`{"forgotten":"all","number":281474976710656}`:      "want 1 to",
-		`{"forgotten":"host","name":"a","number":1,"x":""}`: "unknown field",
+		`{"forgotten":"host","name":"a","number":1,"x":""}`: "there is no such member",
 	} {
 		_, err := w.F.Import(t.Context(), strings.NewReader(header+"\n"+line+"\n{\"end\":2}\n"), frontier.ImportOptions{})
 		require.ErrorContains(t, err, want, line)
