@@ -196,31 +196,13 @@ func (f *Frontier) restateClocks() {
 func (f *Frontier) restateSomeYieldingLocked(id uint32) uint32 {
 	c := f.core
 	now := f.nowLocked()
-	o := newOp()
-	var pinned []uint32
-	for n := 0; n < restateHosts && id <= c.Hosts.Top; n, id = n+1, id+1 {
-		h := c.Hosts.At(id)
-		due, why := h.Due, h.Why
-		if at := c.RestsUntil(id); at > due {
-			due, why = at, mercator.WhyDelay
-		}
-		early := due-now > f.maxDelay                             // else every host is left alone for as long after a crash
-		late := h.Has(mercator.Stored) && due-now > -f.steps.back // its row may have a time from before the clock was set back
-		if h.NameLen == 0 || h.Place == mercator.Departing || !early && !late {
-			continue
-		}
-		h.Clear(mercator.Unsaved | mercator.Behind)
-		h.Set(mercator.Stored)
-		c.Dormant.HasRow(c.Hash(c.Name(h)))
-		h.Pins++
-		pinned = append(pinned, id)
-		o.rows = append(o.rows, f.core.HostRow(id, due, why))
-	}
+	rows, pinned, next := c.RestateRows(id, restateHosts, f.steps.back, now)
 	if len(pinned) == 0 {
-		o.free()
 		f.yield()
-		return id
+		return next
 	}
+	o := newOp()
+	o.rows = append(o.rows, rows...)
 	err := f.submitAndUnlock(o)
 	o.free()
 	f.mu.Lock()
@@ -230,5 +212,5 @@ func (f *Frontier) restateSomeYieldingLocked(id uint32) uint32 {
 		}
 		f.unpinLocked(host, f.last)
 	}
-	return id
+	return next
 }

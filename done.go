@@ -245,7 +245,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	now := f.nowLocked()
 	h := f.core.Hosts.At(id)
 	if d := p.outcome.CrawlDelay; int64(d) > h.CrawlDelayNs() {
-		f.learnLocked(h, d)
+		h.LearnCrawlDelay(d)
 	}
 	if p.outcome.Result == Failed || f.core.Hosts.At(id).Has(mercator.Troubled) {
 		f.contactLocked(id, l.token, &p)

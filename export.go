@@ -307,7 +307,7 @@ func (x *exporter) addHostLocked(id uint32, now int64, take func(storage.Row)) {
 	due := c.RestsUntil(id)
 	for range c.LeasesOf(id) { // its contact may go on: it counts as contacted now
 		due = max(due, now+max(f.longestDelay(string(c.Name(h))), c.LearnedGap(id)))
-		f.leasedTroubleLocked(id, now)
+		f.core.LeasedTrouble(id, f.longestDelay(string(f.core.NameOf(id))), now)
 	}
 	if due > now || h.Learned() || h.Group != 0 || h.Has(mercator.Stored) {
 		take(f.core.HostRow(id, due, h.Why))

@@ -23,7 +23,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/measure"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
-	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
@@ -508,18 +507,28 @@ func (f *Frontier) close() error {
 // its way to the Spill.
 func (f *Frontier) saveClocks() error {
 	for _, step := range []struct {
-		top  func() uint32
-		rows func(id uint32, now int64) []storage.Row
+		top func() uint32
+		row func(id uint32, now int64) (storage.Row, bool)
 	}{
-		{func() uint32 { return f.core.Hosts.Top }, f.closingHostLocked},
-		{func() uint32 { return f.core.Groups.Top }, f.closingGroupLocked},
+		{func() uint32 { return f.core.Hosts.Top }, func(id uint32, now int64) (storage.Row, bool) {
+			return f.core.ClosingRow(id, now, f.longestDelay)
+		}},
+		{func() uint32 { return f.core.Groups.Top }, func(id uint32, now int64) (storage.Row, bool) {
+			name, at := f.core.ClosingGroup(id, now)
+			if at == 0 {
+				return storage.Row{}, false
+			}
+			return storedGroup(f.groupRules.of(name), f.clock.Stored(at)).Row(name), true
+		}},
 	} {
 		for id, more := uint32(1), true; more; {
 			f.mu.Lock()
 			now := f.nowLocked()
 			b := &storage.Batch{Time: instant.Millis(f.wall(now))}
 			for n := 0; n < clocksAtOnce && id <= step.top(); n, id = n+1, id+1 {
-				b.Rows = append(b.Rows, step.rows(id, now)...)
+				if r, ok := step.row(id, now); ok {
+					b.Rows = append(b.Rows, r)
+				}
 			}
 			more = id <= step.top()
 			f.mu.Unlock()
@@ -549,61 +558,4 @@ func (s *shard) commitRows(b *storage.Batch) error {
 	}
 	s.committer.batchID = b.ID
 	return nil
-}
-
-// closingHostLocked returns the row that a host needs, if it has not got it.
-func (s *shard) closingHostLocked(id uint32, now int64) []storage.Row {
-	c := s.core
-	h := c.Hosts.At(id)
-	if h.NameLen == 0 {
-		return nil
-	}
-	due, why := h.Due, h.Why
-	if at := c.RestsUntil(id); at > due {
-		due, why = at, mercator.WhyDelay
-	}
-	for lease := range c.LeasesOf(id) {
-		// Its contact may go on: it counts as contacted now.
-		l := c.Leases.At(lease)
-		if at := now + max(s.longestDelay(string(c.Name(h))), c.LearnedGap(id)); at > due {
-			due, why = at, mercator.WhyReopened
-		}
-		s.leasedTroubleLocked(id, now)
-		for _, g := range [...]uint32{l.Group, h.Group, l.OldGroup} {
-			if g != 0 {
-				c.StampGroup(g, now+c.Longest(c.Groups.At(g)), now)
-			}
-		}
-	}
-	early := due > now && due > s.assumed(id) // without a row it would be contacted too early
-	switch {
-	case early, (h.Learned() || h.Group != 0) && (h.Has(mercator.Unsaved|mercator.Behind) || !h.Has(mercator.Stored)):
-		return []storage.Row{s.core.HostRow(id, due, why)}
-	case h.Has(mercator.Stored) && !h.Learned() && h.Group == 0:
-		return []storage.Row{{Key: row.HostKey + string(c.Name(h))}}
-	}
-	return nil
-}
-
-// assumed is until when a reader would leave a host alone whose row has no time.
-func (s *shard) assumed(id uint32) int64 {
-	h := s.core.Hosts.At(id)
-	at := s.core.StartsAt
-	if s.core.HostStartsAt != nil {
-		at = max(at, s.core.HostStartsAt(string(s.core.Name(h))))
-	}
-	if h.Has(mercator.Stored) && !h.Has(mercator.Unsaved|mercator.Behind) {
-		at = max(at, s.core.StartAfter(h.CrawlDelayNs()))
-	}
-	return at
-}
-
-func (s *shard) closingGroupLocked(id uint32, now int64) []storage.Row {
-	c := s.core
-	g, last := c.Groups.At(id), c.SlotsOf(id).Last()
-	if g.NameLen == 0 || last <= now || c.GroupStartsAt != nil && last <= c.GroupStartsAt(c.DelayOf(g)) {
-		return nil
-	}
-	name := c.GroupName(g)
-	return []storage.Row{storedGroup(s.groupRules.of(name), s.clock.Stored(last)).Row(name)}
 }

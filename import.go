@@ -16,7 +16,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
-	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
@@ -429,55 +428,14 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *row.Host) error {
 		after(nil)
 		return err
 	}
-	c := f.core
-	id := c.Ensure(f.core.HashOf(name), name)
-	h := c.Hosts.At(id)
 	now := f.nowLocked()
-	due, clock := h.Due, h.Why
-	if at := min(f.owed(instant.FromMillis(s.Due)), now+int64(maxDelay)); at >= due {
-		due, clock = at, max(mercator.Why(s.Why), mercator.WhyDelay)
-		if due == h.Due {
-			h.Why = clock // the line is more exact
-		}
-	}
-	idle := h.Place != mercator.Leased && h.Place != mercator.Loading
-	if idle {
-		c.Detach(id) // its group changes only while it is in no structure
-		c.DropSlot(h, now)
-	}
-	if s.CrawlDelay > h.CrawlDelay {
-		h.CrawlDelay = s.CrawlDelay
-		h.Set(mercator.Unsaved)
-	}
-	if t := f.core.TroubleOfRow(s, f.token, f.last); !h.Has(mercator.Troubled) && !t.Over() {
-		c.SetTrouble(id, t)
-		h.Set(mercator.Unsaved)
-	}
-	if s.Used != (row.Usage{}) {
-		c.Book(f.token).MergeHost(id, c.Name(h), s.Used, c.Date(f.last))
-		h.Set(mercator.Counted | mercator.Unsaved)
-	}
-	if s.Group != "" && h.Group == 0 && idle {
-		c.JoinGroup(h, c.GroupOf(s.Group))
-		h.Set(mercator.Unsaved)
-		if s.Assigned {
-			h.Set(mercator.Assigned)
-		}
-	}
+	x := f.core.Merge(name, s, f.token, now)
 	o := newOp()
 	if f.opts.Spill != nil {
-		f.noteLocked(o, id, due, clock, now)
+		f.noteLocked(o, x.ID, x.Due, x.Why, now)
 	}
-	if h.Group != 0 && !h.Learned() {
-		h.Pins++
-		p.members = append(p.members, id)
-	}
-	if h.Has(mercator.Troubled) && !clock.Forgettable() {
-		c.FreeFrom(id, due)
-	}
-	c.Postpone(id, due, clock)
-	if idle {
-		c.Settle(id, now)
+	if f.core.EndMerge(x, now) {
+		p.members = append(p.members, x.ID)
 	}
 	f.submitImportAndUnlock(o, after)
 	return nil

@@ -12,7 +12,6 @@ import (
 
 	"github.com/dchest/siphash"
 	"github.com/seed-7440039f/frontier/internal/fifo"
-	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
@@ -126,25 +125,11 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	if err != nil {
 		return err
 	}
-	c := f.core
-	now := f.nowLocked()
-	c.SweepGroups(now)
-	id := c.GroupOf(name)
-	if r.Group == id && c.Hosts.At(r.Host).Group == id {
-		l.Group = name
-		return nil
-	}
-	granted := r.Group == id
-	if !granted {
-		granted = r.OldSlot && r.OldGroup == id || c.TakeSlot(id, now)
-		c.MoveLease(r, id, granted, now)
-	}
-	c.MoveHost(r.Host, id, now)
-	h := c.Hosts.At(r.Host)
-	h.Set(mercator.Unsaved)
-	h.Clear(mercator.Assigned)
+	granted, moved := f.core.JoinGroup(r, name, f.nowLocked())
 	l.Group = name
-	f.dispatchLocked()
+	if moved {
+		f.dispatchLocked()
+	}
 	if !granted {
 		return ErrGroupBusy
 	}

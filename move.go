@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
-	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/move"
 	"github.com/seed-7440039f/frontier/internal/seen"
 	"github.com/seed-7440039f/frontier/storage"
@@ -130,7 +130,7 @@ func (f *Frontier) moveRound() (moved bool, err error) {
 	}
 	f.known.BeginRound(fresh)
 	x := &logEnd{gen: f.gen + 1, through: f.applied.batch, marks: f.applied.marks, bytes: f.logBytes, failures: f.committer.failures}
-	x.round = f.core.Moves.Begin(moveSource{f}, f.opts.Spill, x.gen, f.applied.seq, f.core.Cfg.EvictOver)
+	x.round = f.core.Moves.Begin(moveSource{f.core.Source(), f}, f.opts.Spill, x.gen, f.applied.seq, f.core.Cfg.EvictOver)
 	young := f.known.Logged() // those behind x.marks are of a batch that is being applied
 	for i := x.marks; i < young; i++ {
 		if f.known.Keep(i); i%keepAtOnce == 0 {
@@ -238,52 +238,15 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 }
 
 // moveSource is the frontier as rounds see it.
-type moveSource struct{ f *Frontier }
+type moveSource struct {
+	mercator.Source
+	f *Frontier
+}
 
 func (s moveSource) Lock()        { s.f.mu.Lock() }
 func (s moveSource) Unlock()      { s.f.mu.Unlock() }
 func (s moveSource) Closed() bool { return s.f.closed }
-func (s moveSource) Top() uint32  { return s.f.core.Queues.Top }
 func (s moveSource) Freed()       { s.f.committer.room.Freed() }
-
-func (s moveSource) Queue(id uint32) move.Queue {
-	if q := s.f.core.Queues.At(id); q.Host != 0 {
-		return move.Queue{Queue: &q.Queue, Priority: q.Priority, Listed: &q.Listed}
-	}
-	return move.Queue{}
-}
-
-func (s moveSource) Name(id uint32, names []byte) (storage.Queue, []byte) {
-	c := s.f.core
-	q := c.Queues.At(id)
-	at := len(names)
-	names = append(names, c.Name(c.Hosts.At(q.Host))...)
-	host := names[at:] // nothing is written to these bytes any more
-	return storage.Queue{Host: hostkey.String(host), Crawl: c.CrawlOf(q).ID, Priority: q.Priority}, names
-}
-
-func (s moveSource) Leased(id uint32, to []move.Leased) []move.Leased {
-	c := s.f.core
-	for lease := range c.LeasesOf(c.Queues.At(id).Host) {
-		if l := c.Leases.At(lease); l.Queue == id && l.Record != 0 {
-			to = append(to, move.Leased{Ref: l.Record, Others: l.Prev != 0 || l.Next != 0})
-		}
-	}
-	return to
-}
-
-func (s moveSource) Finishing(id uint32) bool {
-	c := s.f.core
-	return c.Hosts.At(c.Queues.At(id).Host).Pins > 0
-}
-
-func (s moveSource) Dead(id uint32) uint64 { return s.f.core.DeadStored(s.f.core.Queues.At(id)).Seq }
-
-func (s moveSource) DeadOf(q storage.Queue) uint64 {
-	return s.f.core.StoredTombstones.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
-}
-
-func (s moveSource) Trim(id uint32) (more bool) { return s.f.core.Trim(id) }
 
 func (s moveSource) Soon() int64 { return s.f.core.Date(s.f.nowLocked()) + s.f.core.Cfg.Ahead }
 

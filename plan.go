@@ -210,7 +210,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 		c.CrawlOf(c.Queues.At(l.Queue)).Stats.Done[out.Result]++
 	}
 	was := f.core.Learnt(l.Host)
-	f.learnLocked(h, out.CrawlDelay)
+	h.LearnCrawlDelay(out.CrawlDelay)
 	if p.outcome.Result == Failed || h.Has(mercator.Troubled) {
 		f.contactLocked(l.Host, l.Token, p)
 	}
@@ -330,21 +330,6 @@ func (s *shard) giveUpLocked(o *op, h *mercator.Host, l *mercator.Lease, p *plan
 	if s.events.wanted() {
 		e, attempt := s.entryLocked(l.Record, h)
 		o.event = &Event{Kind: EventURLGivenUp, Host: string(s.core.Name(h)), URL: e.URL, Crawl: s.core.CrawlOf(s.core.Queues.At(l.Queue)).ID, Attempt: attempt, Failure: p.outcome.Failure}
-	}
-}
-
-// learnLocked takes a host's crawl delay from an outcome.
-func (f *Frontier) learnLocked(h *mercator.Host, d time.Duration) {
-	ms := h.CrawlDelay
-	switch {
-	case d > 0:
-		ms = int32((min(d, maxCrawlDelay) + time.Millisecond - 1) / time.Millisecond)
-	case d < 0:
-		ms = 0
-	}
-	if ms != h.CrawlDelay {
-		h.CrawlDelay = ms
-		h.Set(mercator.Unsaved)
 	}
 }
 

@@ -246,7 +246,8 @@ func goldenHosts(t *testing.T, put func(string, storage.Row)) {
 	host.CrawlDelay = 1500
 	put("host", f.core.HostRow(id, due, mercator.WhyCrawlDelay))
 	c.Detach(id)
-	c.JoinGroup(host, c.GroupOf("group \xff"))
+	c.MoveHost(id, c.GroupOf("group \xff"), 0)
+	c.Detach(id)
 	host.Set(mercator.Assigned)
 	c.SetTrouble(id, trouble.State{
 		Quiet: int64(time.Second), Free: int64(time.Minute), Fails: 300, Lanes: 700, Step: 1, From: 2, Search: 3, Relapses: 4, Eased: true,

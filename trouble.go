@@ -140,14 +140,6 @@ func (f *Frontier) Forget(host string) error {
 	return f.submitAndUnlock(o)
 }
 
-// leasedTroubleLocked is freeFrom for a host whose lease counts as a contact that
-// ends now.
-func (s *shard) leasedTroubleLocked(id uint32, now int64) {
-	if h := s.core.Hosts.At(id); h.Has(mercator.Troubled) {
-		s.core.FreeFrom(id, now+max(s.longestDelay(string(s.core.Name(h))), h.CrawlDelayNs()))
-	}
-}
-
 // mayUnlearnLocked makes o restore a host's pace if an outcome that made it faster is not
 // committed. What made it slower stays.
 func (f *Frontier) mayUnlearnLocked(o *op, id uint32, was mercator.Learnt, p *plan) {

@@ -249,7 +249,7 @@ func newGroupBench(n int, span int64, groupOf func(i int) string) *groupBench {
 		h := c.Hosts.At(id)
 		h.Due, h.Served = r.Int64N(span), 1 // bound, in the heap
 		if g := groupOf(i); g != "" {
-			c.JoinGroup(h, c.GroupOf(g))
+			c.joinGroup(h, c.GroupOf(g))
 		}
 		c.PushTail(c.QueueOf(id, 0, uint8(1+i%8)), c.Records.Store(uint64(i+1), url), 0)
 		b.ids = append(b.ids, id)

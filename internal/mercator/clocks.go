@@ -171,3 +171,19 @@ func (s *Core) Later(id uint32, due int64, why Why, now int64) {
 		s.Settle(id, now)
 	}
 }
+
+// LearnCrawlDelay takes over what robots.txt asked of a host: d; nothing new if that is 0, and no delay
+// if it is less.
+func (h *Host) LearnCrawlDelay(d time.Duration) {
+	ms := h.CrawlDelay
+	switch {
+	case d > 0:
+		ms = int32((min(d, row.MaxCrawlDelay) + time.Millisecond - 1) / time.Millisecond)
+	case d < 0:
+		ms = 0
+	}
+	if ms != h.CrawlDelay {
+		h.CrawlDelay = ms
+		h.Set(Unsaved)
+	}
+}

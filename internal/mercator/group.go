@@ -234,18 +234,18 @@ func (s *Core) MoveHost(id, group uint32, now int64) {
 	switch h.Place {
 	case Leased, Loading, Unbound, Parked, Idling, Nowhere, Departing:
 		s.DropSlot(h, now) // the load takes a slot of the new group
-		s.JoinGroup(h, group)
+		s.joinGroup(h, group)
 	default:
 		s.Detach(id)
 		s.DropSlot(h, now)
-		s.JoinGroup(h, group)
+		s.joinGroup(h, group)
 		s.Settle(id, now)
 	}
 }
 
-// JoinGroup makes a host, which is in no structure of its group, a member of
+// joinGroup makes a host, which is in no structure of its group, a member of
 // another.
-func (t *groupTable) JoinGroup(h *Host, id uint32) {
+func (t *groupTable) joinGroup(h *Host, id uint32) {
 	if h.Group == id {
 		return
 	}
@@ -303,6 +303,36 @@ func (t *tables) SweepGroups(now int64) {
 	if t.lonely = t.lonely[n:]; len(t.lonely) == 0 {
 		t.lonely = nil
 	}
+}
+
+// JoinGroup moves a lease, and its host, to a group. It reports whether the lease has a slot of the
+// group, and whether anything changed.
+func (s *Core) JoinGroup(l *Lease, name string, now int64) (granted, moved bool) {
+	s.SweepGroups(now)
+	id := s.GroupOf(name)
+	h := s.Hosts.At(l.Host)
+	granted = l.Group == id
+	if granted && h.Group == id {
+		return true, false
+	}
+	if !granted {
+		granted = l.OldSlot && l.OldGroup == id || s.TakeSlot(id, now)
+		s.MoveLease(l, id, granted, now)
+	}
+	s.MoveHost(l.Host, id, now)
+	h.Set(Unsaved)
+	h.Clear(Assigned)
+	return granted, true
+}
+
+// ClosingGroup returns the name of a group and until when its slots are left alone; 0 if that need not
+// be known after an opening.
+func (s *Core) ClosingGroup(id uint32, now int64) (name string, at int64) {
+	g, last := s.Groups.At(id), s.SlotsOf(id).Last()
+	if g.NameLen == 0 || last <= now || s.GroupStartsAt != nil && last <= s.GroupStartsAt(s.DelayOf(g)) {
+		return "", 0
+	}
+	return s.GroupName(g), last
 }
 
 // Assign moves a host to the group that it is assigned to; none if that is empty.

@@ -58,7 +58,7 @@ func (s *Core) Remember(id uint32, saved *row.Host, youngest uint64, now int64) 
 		h.Due, h.Why = due, why
 	}
 	if saved.Group != "" {
-		s.JoinGroup(h, s.GroupOf(saved.Group))
+		s.joinGroup(h, s.GroupOf(saved.Group))
 		if saved.Assigned {
 			h.Set(Assigned)
 		}
@@ -124,4 +124,150 @@ func (s *Core) Note(id uint32, due int64, why Why, now int64) (storage.Row, bool
 	h.Set(Stored)
 	s.Dormant.HasRow(s.Hash(s.Name(h)))
 	return s.HostRow(id, due, why), true
+}
+
+// ClosingRow returns the row that a host needs when the frontier is closed, if it has not got it. delay
+// is the longest delay of a host.
+func (s *Core) ClosingRow(id uint32, now int64, delay func(host string) int64) (storage.Row, bool) {
+	h := s.Hosts.At(id)
+	if h.NameLen == 0 {
+		return storage.Row{}, false
+	}
+	due, why := s.restsFrom(id)
+	for lease := range s.LeasesOf(id) {
+		// Its contact may go on: it counts as contacted now.
+		l := s.Leases.At(lease)
+		longest := delay(string(s.Name(h)))
+		if at := now + max(longest, s.LearnedGap(id)); at > due {
+			due, why = at, WhyReopened
+		}
+		s.LeasedTrouble(id, longest, now)
+		for _, g := range [...]uint32{l.Group, h.Group, l.OldGroup} {
+			if g != 0 {
+				s.StampGroup(g, now+s.Longest(s.Groups.At(g)), now)
+			}
+		}
+	}
+	early := due > now && due > s.assumed(id) // without a row it would be contacted too early
+	switch {
+	case early, (h.Learned() || h.Group != 0) && (h.Has(Unsaved|Behind) || !h.Has(Stored)):
+		return s.HostRow(id, due, why), true
+	case h.Has(Stored) && !h.Learned() && h.Group == 0:
+		return storage.Row{Key: row.HostKey + string(s.Name(h))}, true
+	}
+	return storage.Row{}, false
+}
+
+// restsFrom is when a host without leases may be contacted, and why no earlier.
+func (s *Core) restsFrom(id uint32) (int64, Why) {
+	h := s.Hosts.At(id)
+	if at := s.RestsUntil(id); at > h.Due {
+		return at, WhyDelay
+	}
+	return h.Due, h.Why
+}
+
+// assumed is when a host is contacted after an opening for which only the rows on disk count.
+func (s *Core) assumed(id uint32) int64 {
+	h := s.Hosts.At(id)
+	at := s.StartsAt
+	if s.HostStartsAt != nil {
+		at = max(at, s.HostStartsAt(string(s.Name(h))))
+	}
+	if h.Has(Stored) && !h.Has(Unsaved|Behind) {
+		at = max(at, s.StartAfter(h.CrawlDelayNs()))
+	}
+	return at
+}
+
+// LeasedTrouble notes that a host's lease counts as a contact that ends now: see FreeFrom.
+func (s *Core) LeasedTrouble(id uint32, longest, now int64) {
+	if h := s.Hosts.At(id); h.Has(Troubled) {
+		s.FreeFrom(id, now+max(longest, h.CrawlDelayNs()))
+	}
+}
+
+// RestateRows returns the rows of hosts whose times on disk are wrong because the clock was set, of up
+// to n hosts from a number on, and pins these hosts; back is how far it was set back. next is where to go
+// on.
+func (s *Core) RestateRows(id uint32, n int, back, now int64) (rows []storage.Row, pinned []uint32, next uint32) {
+	for ; n > 0 && id <= s.Hosts.Top; n, id = n-1, id+1 {
+		h := s.Hosts.At(id)
+		due, why := s.restsFrom(id)
+		early := due-now > s.Cfg.MaxDelay        // else every host is left alone for as long after a crash
+		late := h.Has(Stored) && due-now > -back // its row may have a time from before the clock was set back
+		if h.NameLen == 0 || h.Place == Departing || !early && !late {
+			continue
+		}
+		h.Clear(Unsaved | Behind)
+		h.Set(Stored)
+		s.Dormant.HasRow(s.Hash(s.Name(h)))
+		h.Pins++
+		pinned = append(pinned, id)
+		rows = append(rows, s.HostRow(id, due, why))
+	}
+	return rows, pinned, id
+}
+
+// Merged is a host that Merge is about to change.
+type Merged struct {
+	ID   uint32
+	Due  int64
+	Why  Why
+	idle bool
+}
+
+// Merge takes what a row from elsewhere says about a host into account, as far as it makes the host no
+// faster. EndMerge must follow. youngest is the token of the last lease.
+func (s *Core) Merge(name string, saved *row.Host, youngest uint64, now int64) Merged {
+	id := s.Ensure(s.HashOf(name), name)
+	h := s.Hosts.At(id)
+	x := Merged{ID: id, Due: h.Due, Why: h.Why, idle: h.Place != Leased && h.Place != Loading}
+	if at := min(s.Clock.Moment(instant.FromMillis(saved.Due)), now+int64(row.MaxDelay)); at >= x.Due {
+		x.Due, x.Why = at, max(Why(saved.Why), WhyDelay)
+		if x.Due == h.Due {
+			h.Why = x.Why // the line is more exact
+		}
+	}
+	if x.idle {
+		s.Detach(id) // its group changes only while it is in no structure
+		s.DropSlot(h, now)
+	}
+	if saved.CrawlDelay > h.CrawlDelay {
+		h.CrawlDelay = saved.CrawlDelay
+		h.Set(Unsaved)
+	}
+	if t := s.TroubleOfRow(saved, youngest, now); !h.Has(Troubled) && !t.Over() {
+		s.SetTrouble(id, t)
+		h.Set(Unsaved)
+	}
+	if saved.Used != (row.Usage{}) {
+		s.Book(youngest).MergeHost(id, s.Name(h), saved.Used, s.Date(now))
+		h.Set(Counted | Unsaved)
+	}
+	if saved.Group != "" && h.Group == 0 && x.idle {
+		s.joinGroup(h, s.GroupOf(saved.Group))
+		h.Set(Unsaved)
+		if saved.Assigned {
+			h.Set(Assigned)
+		}
+	}
+	return x
+}
+
+// EndMerge puts the host of a Merge where it belongs. It reports whether the host would be forgotten with
+// its group: then it is pinned.
+func (s *Core) EndMerge(x Merged, now int64) (pinned bool) {
+	h := s.Hosts.At(x.ID)
+	if pinned = h.Group != 0 && !h.Learned(); pinned {
+		h.Pins++
+	}
+	if h.Has(Troubled) && !x.Why.Forgettable() {
+		s.FreeFrom(x.ID, x.Due)
+	}
+	s.Postpone(x.ID, x.Due, x.Why)
+	if x.idle {
+		s.Settle(x.ID, now)
+	}
+	return pinned
 }

@@ -23,7 +23,7 @@ func addGrouped(c *Core, name string, p uint8) uint32 {
 	id := c.Ensure(c.Hash([]byte(name)), name)
 	h := c.Hosts.At(id)
 	h.Served = 1 // bound
-	c.JoinGroup(h, c.GroupOf("g"))
+	c.joinGroup(h, c.GroupOf("g"))
 	c.PushTail(c.QueueOf(id, 0, p), c.Records.Store(1, benchURL()), 0)
 	return id
 }
