@@ -9,6 +9,7 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -36,12 +37,10 @@ func main() {
 	text, grown := judge(kept, now)
 	fmt.Print(text)
 	if *update {
-		if err := os.WriteFile(filepath.Join("internal", "ratchet", "ratchet.txt"), []byte(text), 0o644); err != nil {
-			log.Fatal("ratchet: ", err)
-		}
+		err = os.WriteFile(filepath.Join("internal", "ratchet", "ratchet.txt"), []byte(text), 0o644)
 	}
-	if len(grown) > 0 {
-		log.Fatal("ratchet: ", strings.Join(grown, "; "))
+	if err != nil || len(grown) > 0 {
+		log.Fatal("ratchet: ", errors.Join(err, errors.New(strings.Join(grown, "; "))))
 	}
 }
 
