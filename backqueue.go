@@ -64,10 +64,7 @@ func (s *shard) newLeaseLocked(l *Lease, id uint32) {
 
 // describeLocked decodes a resident record of a host into e, h and attempt, which are zero.
 func (s *shard) describeLocked(ref arena.Ref, of *mercator.Host, e *Entry, h *History, attempt *int) {
-	b, err := record.Decode(s.core.Records.At(ref).Body())
-	if err != nil {
-		panic("frontier: a record in memory is malformed") // we encoded it, or checked it
-	}
+	b := record.Must(s.core.Records.At(ref).Body())
 	e.URL, e.Depth, e.Weight = string(b.URL), b.Depth, b.Weight
 	if b.Named {
 		e.Host = string(s.core.Name(of))

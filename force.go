@@ -252,22 +252,9 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, e *newEntry, url []byte) bool
 // its queue.
 func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func()) {
 	c := f.core
-	q := c.Queues.At(qid)
-	h := c.Hosts.At(q.Host)
-	c.Fifo.Took(q.Host, ref)
+	c.Fifo.Took(c.Queues.At(qid).Host, ref)
 	f.endsLocked(o, qid, ref)
-	switch h.Place {
-	case mercator.Leased, mercator.Loading, mercator.Called:
-		remove()
-		c.Counted(q, -1)
-	default: // its place depends on which of its queues have URLs, and whether any
-		served := h.Served
-		c.Detach(q.Host)
-		remove()
-		c.Counted(q, -1)
-		h.Served = served
-		c.Settle(q.Host, f.nowLocked())
-	}
+	c.Withdraw(qid, remove, f.nowLocked())
 }
 
 // unreadLocked lists the parts on disk in which URLs of the host wait.

@@ -90,15 +90,13 @@ func (f *Frontier) goOnLocked() {
 
 // callLocked gives hosts to the Contact calls that wait for them.
 func (s *shard) callLocked(now int64) {
-	for len(s.core.Calls) > 0 {
-		id := s.core.Calls[0]
-		s.core.Detach(id)
-		if !s.core.StillDue(id, now) {
-			continue
+	for {
+		id, due := s.core.NextCall(now)
+		if id == 0 {
+			return
 		}
 		q := s.contacts[id]
 		var g grant
-		due := s.core.Hosts.At(id).Due
 		s.newLeaseLocked(&g.lease, s.core.LeaseHost(mercator.Lease{
 			Token: s.nextTokenLocked(), LeasedAt: now, Deadline: now + int64(s.opts.LeaseTime), Host: id,
 		}, now))

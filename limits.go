@@ -197,7 +197,7 @@ func (s *shard) limitLocked(o *op) {
 			if e.marked {
 				s.known.Remove(e.mark)
 			}
-			b, _ := record.Decode(e.body) // we encoded it
+			b := record.Must(e.body)
 			o.refuse(e.index, EntryRefused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
 			continue
 		}
@@ -217,7 +217,7 @@ func (s *shard) refusesLocked(g *limit.Gate, e *newEntry) error {
 		return nil
 	}
 	if g.LimitsDepth(e.crawl) {
-		b, _ := record.Decode(e.body) // we encoded it
+		b := record.Must(e.body)
 		if r, refused := g.TooDeep(e.crawl, b.Depth); refused {
 			return fmt.Errorf("%w: depth %d; %s has at most %d", ErrLimit, r.N, limited(r.Of), r.Most)
 		}

@@ -273,10 +273,7 @@ func (s *shard) endRecordLocked(o *op, h *mercator.Host, l *mercator.Lease, p *p
 	if !p.stays && !s.opts.Keep {
 		return
 	}
-	b, err := record.Decode(c.Records.At(l.Record).Body())
-	if err != nil {
-		panic("frontier: a record in memory is malformed")
-	}
+	b := record.Must(c.Records.At(l.Record).Body())
 	switch {
 	case p.spared || p.outcome.Result == PutOff:
 	case p.retry:

@@ -277,5 +277,5 @@ func (r *recovery) Timed(b storage.TimedBlock) error {
 	if b.Priority > 0 && !r.f.isPriority(b.Priority) {
 		return r.tooHigh(b.Priority)
 	}
-	return r.timed.Block(b, r.f.storedDue(b.Due))
+	return r.blocks.Timed.Block(b, r.f.storedDue(b.Due))
 }

@@ -15,7 +15,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -23,10 +22,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
-	"github.com/seed-7440039f/frontier/internal/offheap"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -40,14 +37,11 @@ type recovery struct {
 	f     *Frontier
 	clean bool // the last frontier was closed
 
-	groups  []string             // whose rows say nothing unless they have members
-	counted []countedHost        // hosts with usage in their rows, and nothing else
-	right   bool                 // the rows of counts are right
-	stale   []byte               // keys of rows to be deleted, each behind its length
-	parts   []blockParts         // of each block
-	sorted  bool                 // parts are, by block
-	queues  offheap.List[uint32] // of each part
-	timed   timed.Restored
+	groups  []string      // whose rows say nothing unless they have members
+	counted []countedHost // hosts with usage in their rows, and nothing else
+	right   bool          // the rows of counts are right
+	stale   []byte        // keys of rows to be deleted, each behind its length
+	blocks  mercator.Restore
 	log     map[uint64]logged // by sequence number
 	order   []uint64          // of log
 	at      int64             // the date of its latest batch
@@ -66,7 +60,7 @@ type logged struct {
 // it returns nil.
 func (f *Frontier) recover(ctx context.Context) error {
 	r := &recovery{
-		f: f, log: map[uint64]logged{}, at: instant.None, timed: f.core.Timed.Restore(),
+		f: f, log: map[uint64]logged{}, at: instant.None, blocks: f.core.Restore(),
 	}
 	if err := f.opts.Spill.Recover(ctx, r); err != nil {
 		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
@@ -172,41 +166,8 @@ func (r *recovery) Part(q storage.Queue, p storage.Part) error {
 	if err != nil {
 		return err
 	}
-	c := r.f.core
-	id := c.Blocks.RestorePart(p)
-	for len(r.queues.Items) <= int(id) {
-		r.queues.Append(0)
-	}
-	r.queues.Items[id] = qid
-	if n := len(r.parts); n == 0 || r.parts[n-1].block != p.Block {
-		r.parts = append(r.parts, blockParts{block: p.Block, first: id})
-	}
-	r.parts[len(r.parts)-1].n++
-	x := c.Queues.At(qid)
-	c.Counted(x, bits.OnesCount32(c.Blocks.Unread(id)))
-	c.Fifo.Chain(&x.Queue, id)
+	r.blocks.Part(qid, p)
 	return nil
-}
-
-// blockParts are the parts of a block: their numbers are consecutive, since none has been
-// released yet.
-type blockParts struct{ block, first, n uint32 }
-
-// partOf returns the part that holds a position of a block, or 0.
-func (r *recovery) partOf(block uint32, pos uint16) uint32 {
-	if !r.sorted { // all were given; usually they came in order
-		slices.SortStableFunc(r.parts, func(a, b blockParts) int { return cmp.Compare(a.block, b.block) })
-		r.sorted = true
-	}
-	at, _ := slices.BinarySearchFunc(r.parts, block, func(b blockParts, id uint32) int { return cmp.Compare(b.block, id) })
-	for ; at < len(r.parts) && r.parts[at].block == block; at++ {
-		for id := r.parts[at].first; id < r.parts[at].first+r.parts[at].n; id++ {
-			if p := r.f.core.Blocks.Part(id); p.Block == block && pos >= p.First && int(pos) < int(p.First)+int(p.Count) {
-				return id
-			}
-		}
-	}
-	return 0
 }
 
 func (r *recovery) queue(q storage.Queue) (uint32, error) {
@@ -270,19 +231,7 @@ func (r *recovery) completion(x storage.Completion) {
 		delete(r.log, x.Seq)
 		return
 	}
-	id := r.partOf(x.Block, x.Pos)
-	if id == 0 {
-		r.timed.Finish(x)
-		return
-	}
-	if c.Blocks.IsDead(x.Block, int(x.Pos)) {
-		return
-	}
-	pos := int(x.Pos - c.Blocks.Part(id).First)
-	if c.Blocks.Unread(id)&(1<<pos) != 0 {
-		c.Counted(c.Queues.At(r.queues.Items[id]), -1)
-	}
-	c.Blocks.Kill(id, pos)
+	r.blocks.Finish(x)
 }
 
 func (r *recovery) tooHigh(p uint8) error {
@@ -292,39 +241,9 @@ func (r *recovery) tooHigh(p uint8) error {
 // finish puts the log's records into their queues and the hosts where they
 // belong.
 func (r *recovery) finish() {
-	f := r.f
-	c := f.core
-	for _, x := range r.parts {
-		c.Blocks.DropDead(x.block)
-	}
-	r.parts = nil
-	r.queues.Free()
-	c.Stats.Scheduled, c.Stats.Finished = r.timed.End()
+	r.blocks.End()
 	r.queueLog()
-	if c.Limits != nil {
-		c.CountAllDomains()
-		for _, x := range c.Crawls {
-			if x != nil {
-				c.JudgeCrawl(x, 0)
-			}
-		}
-	}
-	for id := uint32(1); id <= c.Groups.Top; id++ {
-		if c.Groups.At(id).NameLen > 0 { // perhaps its settings were not known when it was met
-			c.SetUpGroup(id)
-		}
-	}
-	for id := uint32(1); id <= c.Hosts.Top; id++ {
-		if h := c.Hosts.At(id); h.NameLen > 0 {
-			if c.HostStartsAt != nil { // rules were not known when the host was met
-				if at := c.HostStartsAt(string(c.Name(h))); at > h.Due {
-					h.Due, h.Why = at, mercator.WhyReopened
-				}
-			}
-			c.Relevel(id, 0) // nor then
-			c.Settle(id, 0)
-		}
-	}
+	r.f.core.Opened()
 }
 
 // queueLog puts the log's records into their queues. Those whose time has come take the places among

@@ -16,7 +16,7 @@ func TestFinishedPositionsFindTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		of := &shared{opts: Options{Priorities: 8}, clock: clock.New(nil)}
 		f := &Frontier{shared: of, shard: shard{shared: of, core: mercator.New(mercator.Config{Levels: 8})}}
-		r := &recovery{f: f, log: map[uint64]logged{}}
+		r := &recovery{f: f, log: map[uint64]logged{}, blocks: f.core.Restore()}
 		type at struct {
 			block uint32
 			pos   uint16

@@ -289,10 +289,7 @@ func (s *shard) keepLostLocked(o *op, id uint32, q *mercator.Queue, ref arena.Re
 		return
 	}
 	c := s.core
-	b, err := record.Decode(c.Records.At(ref).Body())
-	if err != nil {
-		panic("frontier: a record in memory is malformed")
-	}
+	b := record.Must(c.Records.At(ref).Body())
 	h := historyOf(&b.History).after(last)
 	b.Fails, b.History = 0, h.kept()
 	name := c.NameOf(id)

@@ -128,10 +128,7 @@ func (l *urlListing) host(name string, after uint64) bool {
 		for i := range w.Items {
 			x := &w.Items[i]
 			after = x.Seq
-			b, err := record.Decode(x.Body)
-			if err != nil {
-				panic("frontier: a record in memory is malformed") // we encoded it, or checked it
-			}
+			b := record.Must(x.Body)
 			u := WaitingURL{
 				Entry: entryOf(&b, name), Host: name, Priority: x.Priority, Attempt: b.Fails + 1, History: historyOf(&b.History), seq: x.Seq,
 			}

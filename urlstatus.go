@@ -242,10 +242,7 @@ func (s *urlSearch) ofHost(w *fifo.Walk, found bool) (bool, error) {
 
 // describe fills in the status from a record.
 func (s *urlSearch) describe(p []byte, state URLState, priority int) {
-	b, err := record.Decode(p)
-	if err != nil {
-		panic("frontier: a record in memory is malformed") // we encoded it, or checked it
-	}
+	b := record.Must(p)
 	s.status = URLStatus{
 		State: state, Host: s.host, Priority: priority, Attempt: b.Fails + 1, Entry: entryOf(&b, s.host), History: historyOf(&b.History),
 	}

@@ -115,7 +115,7 @@ func (s *shard) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 			return false, err
 		}
 		if len(records) > 0 {
-			b, _ := record.Decode(records[0].Body) // read has checked it
+			b := record.Must(records[0].Body)
 			crawl := u.Entry.Crawl
 			u.Entry = entryOf(&b, u.Host.Host)
 			u.Entry.Crawl = crawl
@@ -132,29 +132,18 @@ func (s *shard) firstLocked(u *Upcoming) *loadJob {
 	if id == 0 {
 		return nil
 	}
-	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
-		q := c.Queues.At(qid)
-		if q.Waiting == 0 {
-			continue
-		}
-		u.Priority = c.PriorityOf(q)
-		for ref := range c.Fifo.Front(&q.Queue) {
-			u.Entry, _ = s.entryLocked(ref, c.Hosts.At(id))
-			u.Entry.Crawl = c.CrawlNumber(q)
-			return nil
-		}
-		for pid := range c.Fifo.Parts(&q.Queue) {
-			if want := c.Blocks.Unread(pid); want != 0 {
-				u.Entry.Crawl = c.CrawlNumber(q)
-				return s.jobLocked(mercator.Choice{Host: id, Queue: qid, Load: pid, Want: want & -want})
-			}
-		}
-		for ref := range c.Fifo.Back(&q.Queue) {
-			u.Entry, _ = s.entryLocked(ref, c.Hosts.At(id))
-			u.Entry.Crawl = c.CrawlNumber(q)
-			return nil
-		}
+	qid, ref, load := c.First(id)
+	if qid == 0 {
+		return nil
 	}
+	q := c.Queues.At(qid)
+	u.Priority = c.PriorityOf(q)
+	if ref == 0 {
+		u.Entry.Crawl = c.CrawlNumber(q)
+		return s.jobLocked(load)
+	}
+	u.Entry, _ = s.entryLocked(ref, c.Hosts.At(id))
+	u.Entry.Crawl = c.CrawlNumber(q)
 	return nil
 }
 

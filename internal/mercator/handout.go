@@ -4,6 +4,8 @@ package mercator
 
 import (
 	"fmt"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
 )
 
 // HeadAlive reports whether the queue that was chosen for a hand-out begins with a URL
@@ -245,4 +247,58 @@ func (s *Core) NextOfHost(id uint32, crawls []uint32, now int64) (ch Choice, ok 
 	q := s.Queues.At(qid)
 	s.served(s.CrawlOf(q), q.level)
 	return s.Prepare(qid), true
+}
+
+// NextCall returns a host that a Contact waits for and that may be contacted now, and since when; 0 if
+// there is none. The host is in no structure.
+func (s *Core) NextCall(now int64) (id uint32, due int64) {
+	for len(s.Calls) > 0 {
+		id := s.Calls[0]
+		s.Detach(id)
+		if s.StillDue(id, now) {
+			return id, s.Hosts.At(id).Due
+		}
+	}
+	return 0, 0
+}
+
+// Withdraw takes a waiting record, whose end must keep its host in memory, out of its queue by remove.
+func (s *Core) Withdraw(qid uint32, remove func(), now int64) {
+	q := s.Queues.At(qid)
+	h := s.Hosts.At(q.Host)
+	switch h.Place {
+	case Leased, Loading, Called:
+		remove()
+		s.Counted(q, -1)
+	default: // its place depends on which of its queues have URLs, and whether any
+		served := h.Served
+		s.Detach(q.Host)
+		remove()
+		s.Counted(q, -1)
+		h.Served = served
+		s.Settle(q.Host, now)
+	}
+}
+
+// First returns the queue of the URL of a host that would be handed out first, and its record; or what
+// to load if it is on disk. The queue is 0 if nothing waits.
+func (s *Core) First(id uint32) (qid uint32, ref arena.Ref, load Choice) {
+	for qid := s.Hosts.At(id).Queues; qid != 0; qid = s.Queues.At(qid).Sibling {
+		q := s.Queues.At(qid)
+		if q.Waiting == 0 {
+			continue
+		}
+		for ref := range s.Fifo.Front(&q.Queue) {
+			return qid, ref, Choice{}
+		}
+		for pid := range s.Fifo.Parts(&q.Queue) {
+			if want := s.Blocks.Unread(pid); want != 0 {
+				return qid, 0, Choice{Host: id, Queue: qid, Load: pid, Want: want & -want}
+			}
+		}
+		for ref := range s.Fifo.Back(&q.Queue) {
+			return qid, ref, Choice{}
+		}
+	}
+	return 0, 0, Choice{}
 }

@@ -109,6 +109,15 @@ func Named(p []byte) bool { return len(p) > 0 && p[0]&isNamed != 0 }
 
 var errBody = errors.New("malformed record")
 
+// Must is Decode of bytes that Append made, or that Decode has checked. It panics if they are none.
+func Must(p []byte) Body {
+	b, err := Decode(p)
+	if err != nil {
+		panic("frontier: a record in memory is malformed")
+	}
+	return b
+}
+
 // Decode unpacks p, which may contain anything.
 func Decode(p []byte) (b Body, err error) {
 	if len(p) == 0 {
