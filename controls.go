@@ -7,6 +7,7 @@
 package frontier
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -468,4 +470,71 @@ func (f *Frontier) reviseLanes() {
 			f.mu.Unlock()
 		}
 	}
+}
+
+// Forget discards what was learned about a host: its Crawl-delay, its back-off or
+// quarantine with the failures behind it, and its group, even one set by Assign. Its
+// URLs, the rules, and the counts of limits stay.
+//
+// So does its clock: the host is contacted no earlier than its last contact, the
+// Crawl-delay at that time, and Retry-After require. Only what back-off or quarantine
+// added is dropped. Leases that are out are not affected, and their outcomes count from
+// zero. Forgetting an unknown host is no error.
+//
+// Forget is durable when it returns; if the Spill fails the change is in force, and the
+// next Done of the host stores it.
+func (f *Frontier) Forget(host string) error {
+	host, err := f.hostKey(host)
+	if err != nil {
+		return fmt.Errorf("frontier: forget: %w", err)
+	}
+	if err := f.lockWithHost(context.Background(), host); err != nil {
+		return err
+	}
+	c := f.core
+	id := c.Lookup(f.core.HashOf(host), host)
+	if id == 0 {
+		f.mu.Unlock()
+		return nil
+	}
+	h := c.Hosts.At(id)
+	if h.Place == mercator.Departing {
+		c.Put(h, mercator.Nowhere) // it stays until this is durable
+	}
+	o := newOp()
+	defer o.free()
+	f.pinLocked(o, id)
+	f.core.Unlearn(id, f.last, max(c.StartsAt, f.startOfHost(host), f.core.StartAfter(h.CrawlDelayNs())))
+	if f.opts.Spill != nil {
+		h.Set(mercator.Unsaved)
+		f.noteLocked(o, id, h.Due, h.Why, f.last)
+	}
+	return f.submitAndUnlock(o)
+}
+
+// sweepHosts calls fn with the hosts in memory of a scope, in domain order, a few under
+// one lock. Hosts that come or go meanwhile may be missed. fn may change the host, but
+// not end it; it returns false to see the same host again under another lock.
+func (f *Frontier) sweepHosts(s Scope, fn func(id uint32, now int64) (done bool)) error {
+	f.orderHosts()
+	var ids []uint32
+	for key, more := "", true; more; {
+		if err := f.lockOpen(); err != nil {
+			return err
+		}
+		c := f.core
+		ids = c.HostsIn(ids[:0], s.stored(), key, sweepAtOnce)
+		more = len(ids) == sweepAtOnce
+		for _, id := range ids {
+			at := string(c.OrderKey(nil, id)) // fn may let it go
+			if !fn(id, f.last) {
+				more = true
+				break
+			}
+			key = at
+		}
+		f.dispatchLocked()
+		f.mu.Unlock()
+	}
+	return nil
 }

@@ -219,12 +219,12 @@ package frontier
 //	heap.go         the calls that wait, the timer, who is woken    -> mercator: heaps, groups, lanes; timeheap, waitqueue
 //	reader.go       scheduled URLs come from disk shortly before their time -> timed
 //	politeness.go   Delay, Retry, Backoff, Quarantine: the policies -> mercator: clocks of hosts
-//	trouble.go      hosts that fail: events, giving up their URLs, Forget -> trouble: the counting and the steps
+//	trouble.go      hosts that fail: events, giving up their URLs   -> trouble: the counting and the steps
 //	dormant.go      hosts that leave memory, and come back          -> mercator, dormant, row
 //
 // What operators say:
 //
-//	controls.go     Scope; Pause, BlockUntil, UpdateRule
+//	controls.go     Scope; Pause, BlockUntil, UpdateRule, Forget
 //	rules.go        rules in force                                  -> rule; mercator: hosts that are withheld
 //	group.go        settings of groups of hosts
 //	limits.go       limits                                          -> limit, quota

@@ -559,3 +559,10 @@ func (s *shard) commitRows(b *storage.Batch) error {
 	s.committer.batchID = b.ID
 	return nil
 }
+
+// lockAdvanced takes the lock and lets time pass, so that the caller sees the present.
+func (f *Frontier) lockAdvanced() {
+	f.lock()
+	f.core.Advance(f.last)
+	f.wakeReaderLocked()
+}

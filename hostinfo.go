@@ -164,13 +164,6 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 	}
 }
 
-// lockAdvanced takes the lock and lets time pass, so that the caller sees the present.
-func (f *Frontier) lockAdvanced() {
-	f.lock()
-	f.core.Advance(f.last)
-	f.wakeReaderLocked()
-}
-
 // hostInfoLocked describes a host in memory.
 func (s *shard) hostInfoLocked(id uint32) HostInfo {
 	c := s.core

@@ -10,7 +10,6 @@
 package frontier
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -98,46 +97,6 @@ func (s *shard) spareLocked(lease uint32, p *plan) {
 		p.due = 0
 	}
 	p.stays, p.retry, p.spared, p.givenUp = true, true, true, false
-}
-
-// Forget discards what was learned about a host: its Crawl-delay, its back-off or
-// quarantine with the failures behind it, and its group, even one set by Assign. Its
-// URLs, the rules, and the counts of limits stay.
-//
-// So does its clock: the host is contacted no earlier than its last contact, the
-// Crawl-delay at that time, and Retry-After require. Only what back-off or quarantine
-// added is dropped. Leases that are out are not affected, and their outcomes count from
-// zero. Forgetting an unknown host is no error.
-//
-// Forget is durable when it returns; if the Spill fails the change is in force, and the
-// next Done of the host stores it.
-func (f *Frontier) Forget(host string) error {
-	host, err := f.hostKey(host)
-	if err != nil {
-		return fmt.Errorf("frontier: forget: %w", err)
-	}
-	if err := f.lockWithHost(context.Background(), host); err != nil {
-		return err
-	}
-	c := f.core
-	id := c.Lookup(f.core.HashOf(host), host)
-	if id == 0 {
-		f.mu.Unlock()
-		return nil
-	}
-	h := c.Hosts.At(id)
-	if h.Place == mercator.Departing {
-		c.Put(h, mercator.Nowhere) // it stays until this is durable
-	}
-	o := newOp()
-	defer o.free()
-	f.pinLocked(o, id)
-	f.core.Unlearn(id, f.last, max(c.StartsAt, f.startOfHost(host), f.core.StartAfter(h.CrawlDelayNs())))
-	if f.opts.Spill != nil {
-		h.Set(mercator.Unsaved)
-		f.noteLocked(o, id, h.Due, h.Why, f.last)
-	}
-	return f.submitAndUnlock(o)
 }
 
 // mayUnlearnLocked makes o restore a host's pace if an outcome that made it faster is not

@@ -250,30 +250,3 @@ func (s *shard) orderHosts() {
 		s.mu.Unlock()
 	}
 }
-
-// sweepHosts calls fn with the hosts in memory of a scope, in domain order, a few under
-// one lock. Hosts that come or go meanwhile may be missed. fn may change the host, but
-// not end it; it returns false to see the same host again under another lock.
-func (f *Frontier) sweepHosts(s Scope, fn func(id uint32, now int64) (done bool)) error {
-	f.orderHosts()
-	var ids []uint32
-	for key, more := "", true; more; {
-		if err := f.lockOpen(); err != nil {
-			return err
-		}
-		c := f.core
-		ids = c.HostsIn(ids[:0], s.stored(), key, sweepAtOnce)
-		more = len(ids) == sweepAtOnce
-		for _, id := range ids {
-			at := string(c.OrderKey(nil, id)) // fn may let it go
-			if !fn(id, f.last) {
-				more = true
-				break
-			}
-			key = at
-		}
-		f.dispatchLocked()
-		f.mu.Unlock()
-	}
-	return nil
-}
