@@ -207,7 +207,7 @@ package frontier
 //	done.go         Done and DoneAll: leases end
 //	plan.go         what an outcome means for its URL and host; the policies are asked
 //	work.go         loops over leases, of a Frontier or another Leaser: Work, Leases
-//	lease.go        leases that are out: Extend, Join, HandBack, expiry, IDs for clients in other processes
+//	lease.go        leases that are out: Extend, Join, HandBack, expiry; IDs for other processes -> leaseid
 //	take.go         Take: leases of several hosts, or of some only
 //
 // Mercator's figure. The hosts with all that they own lie in package mercator, below the lock:

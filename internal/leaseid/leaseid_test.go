@@ -1,0 +1,26 @@
+package leaseid
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestIDsStandForTheirLeases(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		record, token := rapid.Uint32().Draw(t, "record"), rapid.Uint64().Draw(t, "token")
+		id := Seal(record, token)
+		require.Len(t, id, 16)
+		gotRecord, gotToken, err := Open(id)
+		require.NoError(t, err)
+		require.Equal(t, record, gotRecord)
+		require.Equal(t, token, gotToken)
+		require.NotEqual(t, id, Seal(record, token+1))
+	})
+	for _, bad := range []string{"", "short", strings.Repeat("a", 17), strings.Repeat("\n", 16), "aaaaaaaaaaaaaaa\n", "................"} {
+		_, _, err := Open(bad)
+		require.Error(t, err, bad)
+	}
+}
