@@ -450,22 +450,10 @@ const reviseAtOnce = 128
 // reviseLanes applies a changed rule about concurrency to the hosts that have a lease, or
 // lanes that keep their distance. Others see it when they get a lease.
 func (f *Frontier) reviseLanes() {
-	c := f.core
-	for _, step := range []struct {
-		top  func() uint32
-		host func(id uint32) uint32
-	}{
-		{func() uint32 { return c.Leases.Top }, func(id uint32) uint32 { return c.Leases.At(id).Host }},
-		{func() uint32 { return c.HostLanes.Top }, func(id uint32) uint32 { return c.HostLanes.At(id).Host }},
-	} {
-		for id, more := uint32(1), true; more; {
+	for _, lanes := range []bool{false, true} {
+		for id := uint32(1); id != 0; {
 			f.lock()
-			for n := 0; n < reviseAtOnce && id <= step.top(); n, id = n+1, id+1 {
-				if host := step.host(id); host != 0 {
-					c.Revise(host, f.last)
-				}
-			}
-			more = id <= step.top()
+			id = f.core.ReviseSome(lanes, id, reviseAtOnce, f.last)
 			f.dispatchLocked()
 			f.mu.Unlock()
 		}

@@ -114,13 +114,7 @@ func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) erro
 		f.core.SetCrawl(id, s, f.token, f.last)
 	}
 	o.unrule = func() { f.crawlChanges.end(id) }
-	if err := f.submitAndUnlock(o); err != nil {
-		return err
-	}
-	if s.Paused {
-		f.freePaused(id)
-	}
-	return nil
+	return f.submitAndUnlock(o)
 }
 
 // latestCrawlLocked returns the settings of a crawl as of the last change submitted, from
@@ -133,29 +127,6 @@ func (s *shard) latestCrawlLocked(id uint32) mercator.CrawlSettings {
 		return x.Settings
 	}
 	return mercator.DefaultCrawl
-}
-
-// freePaused takes hosts that have nothing else to offer out of the ready lists of a
-// paused crawl: they may occupy slots of groups.
-func (f *Frontier) freePaused(id uint32) {
-	for level := 1; level <= f.opts.Priorities+1; level++ {
-		for left, first := 0, true; first || left > 0; first = false {
-			f.lock()
-			x := f.core.FindCrawl(id)
-			if x == nil || x.Runs() || f.closed {
-				f.mu.Unlock()
-				return
-			}
-			l := &x.Lists[mercator.Readies].At[level]
-			if first {
-				left = l.N // later ones are looked at when they come
-			}
-			f.core.Regroup(l, min(left, sweepAtOnce), f.last)
-			left -= sweepAtOnce
-			f.dispatchLocked()
-			f.mu.Unlock()
-		}
-	}
 }
 
 // CrawlStats describes a crawl, and reports whether anything is known about it. A crawl

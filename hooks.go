@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -120,7 +119,7 @@ func (f *Frontier) Check() error {
 	counts, version := f.countRows()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := newChecker(f.core, mercator.Outside{
+	k := mercator.NewChecker(f.core, mercator.Outside{
 		Quiet: quiet, Settled: f.finishing == 0, Swept: f.sweeping == 0 && !f.closed, Now: f.nowLocked(),
 		Last: f.seq, Deletions: len(f.deletions),
 	})
@@ -143,8 +142,4 @@ func (f *Frontier) Check() error {
 		k.Counts(counts)
 	}
 	return errors.Join(k.Errs...)
-}
-
-func newChecker(c *mercator.Core, v mercator.Outside) *mercator.Checker {
-	return &mercator.Checker{C: c, Outside: v, Used: map[arena.Ref]string{}, Chained: map[uint32]bool{}, Crawls: make([]mercator.CrawlCount, len(c.Crawls))}
 }

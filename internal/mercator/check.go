@@ -24,6 +24,11 @@ type Outside struct {
 	Deletions int    // that have a row
 }
 
+// NewChecker returns a checker of the hosts, which know no more than v says of what is around them.
+func NewChecker(c *Core, v Outside) *Checker {
+	return &Checker{c: c, Outside: v, used: map[arena.Ref]string{}, chained: map[uint32]bool{}, crawls: make([]crawlCount, len(c.Crawls))}
+}
+
 // Check checks all there is. Of the deletions in swept nothing dead may be left. It reports whether
 // hosts wait for a commit.
 func (k *Checker) Check(swept *tombstone.Set) (pending bool) {
@@ -32,24 +37,24 @@ func (k *Checker) Check(swept *tombstone.Set) (pending bool) {
 	k.hosts()
 	k.withheldHosts()
 	k.crawlTable()
-	k.C.order.Check(k.Bad, k.C.Hosts.Top, k.C.inMemory)
-	k.C.Sizes.Check(k.Bad, k.C.Hosts.Top, k.C.WaitingOf)
+	k.c.order.Check(k.Bad, k.c.Hosts.Top, k.c.inMemory)
+	k.c.Sizes.Check(k.Bad, k.c.Hosts.Top, k.c.WaitingOf)
 	k.departures()
 	k.troubles()
 	k.limits()
 	k.groups()
 	k.blocks()
 	k.deleted(swept)
-	k.C.Waits.Check(k.Bad)
+	k.c.Waits.Check(k.Bad)
 	return k.totals()
 }
 
 type Checker struct {
-	C *Core
+	c *Core
 	Outside
 	Errs    []error
-	Used    map[arena.Ref]string // records found, and where
-	Chained map[uint32]bool
+	used    map[arena.Ref]string // records found, and where
+	chained map[uint32]bool
 
 	inList   map[uint32]int // by queue: in how many front queues and ready lists
 	bytes    int64          // of records
@@ -59,7 +64,7 @@ type Checker struct {
 	bundles  int
 	waiting  int64
 	byLevel  [row.MaxPriorities + 2]int64
-	Crawls   []CrawlCount // by slot
+	crawls   []crawlCount // by slot
 	leased   int64
 	due      tally // Scheduled and Finished only
 	places   [Leased + 1]int
@@ -76,7 +81,7 @@ func (k *Checker) Bad(format string, args ...any) {
 // lists checks the links of front queues and ready lists, and their masks (F2).
 func (k *Checker) lists() {
 	k.inList = map[uint32]int{}
-	c := k.C
+	c := k.c
 	walk := func(x *Crawl, what string, l *list, mask uint64, p int, want place) {
 		n, prev := 0, uint32(0)
 		for id := l.first; id != 0; id = c.Queues.At(id).next {
@@ -114,7 +119,7 @@ func (k *Checker) lists() {
 
 // heaps checks order and positions (F3).
 func (k *Checker) heaps() {
-	c := k.C
+	c := k.c
 	for name, h := range map[string]*timeheap.Heap{"offers": &c.offers, "urgent": &c.urgent, "pace": &c.Pace, "parks": &c.Parks, "idle": &c.Idle, "expiry": &c.Expiry, "scheduled": &c.Scheduled.Heap} {
 		if err := h.Check(); err != nil {
 			k.Bad("F3: heap %s: %v", name, err)
@@ -172,11 +177,11 @@ func (k *Checker) heaps() {
 
 // record notes a record found in memory; no record is in two places (F5).
 func (k *Checker) record(ref arena.Ref, qid uint32, where string) {
-	if old, ok := k.Used[ref]; ok {
+	if old, ok := k.used[ref]; ok {
 		k.Bad("F5: record %d is %s and %s", ref, old, where)
 	}
-	k.Used[ref] = where
-	r := k.C.Records.At(ref)
+	k.used[ref] = where
+	r := k.c.Records.At(ref)
 	k.bytes += r.Cost()
 	if r.Seq() == 0 {
 		k.Bad("F5: record %d, %s, was freed", ref, where)
@@ -193,7 +198,7 @@ func (k *Checker) record(ref arena.Ref, qid uint32, where string) {
 			k.Bad("F5: position %d of part %d is in memory twice", r.Pos(), id)
 		}
 		k.resident[id] |= bit
-		if k.C.Blocks.Unread(id)&bit != 0 {
+		if k.c.Blocks.Unread(id)&bit != 0 {
 			k.Bad("F5: position %d of part %d is in memory and may be read again", r.Pos(), id)
 		}
 	}
@@ -201,7 +206,7 @@ func (k *Checker) record(ref arena.Ref, qid uint32, where string) {
 
 // hosts checks each host's place against its lists, heaps and leases (F1, F2).
 func (k *Checker) hosts() {
-	c := k.C
+	c := k.c
 	called := map[uint32]bool{}
 	for _, id := range c.Calls {
 		called[id] = true
@@ -224,13 +229,13 @@ func (k *Checker) hosts() {
 }
 
 func (k *Checker) host(id uint32, h *Host, isCalled bool) {
-	c := k.C
+	c := k.c
 	waiting := int32(0)
 	for qid := h.Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
 		q := c.Queues.At(qid)
 		waiting += q.Waiting
 		k.byLevel[q.level] += int64(q.Waiting)
-		k.Crawls[q.crawl].add(q, h)
+		k.crawls[q.crawl].add(q, h)
 		if h.Place == Withheld && c.CrawlOf(q).Runs() {
 			k.withheld.urls[h.Pos] += int64(q.Waiting)
 		}
@@ -255,7 +260,7 @@ func (k *Checker) host(id uint32, h *Host, isCalled bool) {
 			k.Bad("F3: lease %d is not at its place %d in the heap", lease, l.Pos)
 		}
 		if l.Record != 0 {
-			k.Crawls[c.Queues.At(l.Queue).crawl].leased++
+			k.crawls[c.Queues.At(l.Queue).crawl].leased++
 			k.record(l.Record, l.Queue, "leased")
 		}
 	}
@@ -293,7 +298,7 @@ func (k *Checker) host(id uint32, h *Host, isCalled bool) {
 
 // queue checks the three stretches of a queue (F5, F6).
 func (k *Checker) queue(id uint32, q *Queue) {
-	c := k.C
+	c := k.c
 	n := 0
 	c.Fifo.Check(&q.Queue, func(format string, args ...any) {
 		k.Bad("%s (queue %d)", fmt.Sprintf(format, args...), id)
@@ -306,11 +311,11 @@ func (k *Checker) queue(id uint32, q *Queue) {
 		n++
 	}
 	for pid := range c.Fifo.Parts(&q.Queue) {
-		if !c.Blocks.Chained(pid) || k.Chained[pid] {
+		if !c.Blocks.Chained(pid) || k.chained[pid] {
 			k.Bad("F5: queue %d: part %d is chained wrongly", id, pid)
 			break
 		}
-		k.Chained[pid] = true
+		k.chained[pid] = true
 		n += bits.OnesCount32(c.Blocks.Unread(pid))
 	}
 	if n != int(q.Waiting) {
@@ -320,7 +325,7 @@ func (k *Checker) queue(id uint32, q *Queue) {
 
 // totals compares what was counted with the walk (F6). It reports whether hosts wait for a commit.
 func (k *Checker) totals() (pending bool) {
-	c := k.C
+	c := k.c
 	s := &c.Stats
 	if s.Waiting != k.waiting || s.Leased != k.leased || s.Scheduled != k.due.Scheduled || s.Finished != k.due.Finished {
 		k.Bad("F6: waiting %d, leased %d, scheduled %d, finished %d; Stats say %d, %d, %d, %d",
@@ -353,14 +358,14 @@ func (k *Checker) totals() (pending bool) {
 // have is in no part.
 func (k *Checker) blocks() {
 	live := map[uint32]int{}
-	due, never := k.C.Timed.Check(live, k.Bad)
+	due, never := k.c.Timed.Check(live, k.Bad)
 	k.due.Scheduled += due
 	k.due.Finished += never
-	k.C.Blocks.Check(k.Chained, live, k.Bad)
+	k.c.Blocks.Check(k.chained, live, k.Bad)
 }
 
-// CrawlCount is what a walk found of a crawl.
-type CrawlCount struct {
+// crawlCount is what a walk found of a crawl.
+type crawlCount struct {
 	queues   int
 	waiting  int64
 	byLevel  [row.MaxPriorities + 2]int64
@@ -368,7 +373,7 @@ type CrawlCount struct {
 	withheld [withheldReasons]int64
 }
 
-func (n *CrawlCount) add(q *Queue, h *Host) {
+func (n *crawlCount) add(q *Queue, h *Host) {
 	if h.Place == Withheld {
 		n.withheld[h.Pos] += int64(q.Waiting)
 	}

@@ -20,7 +20,7 @@ import (
 // bundled checks the leases of a host that are bundles (F1), and returns how many lanes its
 // leases use.
 func (k *Checker) bundled(host uint32) (lanes int32) {
-	c := k.C
+	c := k.c
 	members := map[uint32]int32{}
 	for lease := range c.LeasesOf(host) {
 		l := c.Leases.At(lease)
@@ -47,7 +47,7 @@ func (k *Checker) bundled(host uint32) (lanes int32) {
 // departures checks that each host that may leave will do so, and that no row is
 // overlooked (F9).
 func (k *Checker) departures() {
-	c := k.C
+	c := k.c
 	queued := map[uint32]bool{}
 	c.Dormant.Places(func(id uint32, place int32) {
 		if h := c.Hosts.At(id); h.Place == Departing && h.Pos == place {
@@ -73,7 +73,7 @@ func (k *Checker) departures() {
 
 // troubles checks that hosts and what is known of their failures agree (F6).
 func (k *Checker) troubles() {
-	c := k.C
+	c := k.c
 	var backedOff, quarantined int64
 	n := 0
 	lost := map[uint32]bool{}
@@ -113,7 +113,7 @@ func (k *Checker) troubles() {
 // deleted checks that nothing dead is left of deletions that were swept, and
 // that of the others it is at the heads of queues (F7).
 func (k *Checker) deleted(swept *tombstone.Set) {
-	c := k.C
+	c := k.c
 	if c.StoredTombstones.Len() != k.Deletions {
 		k.Bad("F6: %d deletions have rows, counted %d", k.Deletions, c.StoredTombstones.Len())
 	}
@@ -140,7 +140,7 @@ func (k *Checker) deleted(swept *tombstone.Set) {
 }
 
 func (k *Checker) sweptQueue(id uint32, q *Queue, swept tombstone.Dead) {
-	c := k.C
+	c := k.c
 	now := c.DeadIn(q)
 	alive := false
 	see := func(deleted, dead bool) {
@@ -169,7 +169,7 @@ func (k *Checker) sweptQueue(id uint32, q *Queue, swept tombstone.Dead) {
 
 // crawlTable checks each crawl's counters (F6) and whether hand-outs see it (F3).
 func (k *Checker) crawlTable() {
-	c := k.C
+	c := k.c
 	urls, limited, paused := int64(0), int64(0), 0
 	for slot, x := range c.Crawls {
 		if x == nil {
@@ -178,7 +178,7 @@ func (k *Checker) crawlTable() {
 		if got, ok := c.CrawlSlots[x.ID]; slot > 0 && (!ok || int(got) != slot) {
 			k.Bad("F3: crawl %d is in slot %d and found in %d", x.ID, slot, got)
 		}
-		n := &k.Crawls[slot]
+		n := &k.crawls[slot]
 		if x.Queues != n.queues || x.Stats.Waiting != n.waiting || x.Stats.Leased != n.leased || x.Stats.Immediate != n.byLevel[c.immediate()] {
 			k.Bad("F6: crawl %d has %d queues, %d waiting, %d of them immediate, %d leased; counted %d, %d, %d, %d",
 				x.ID, n.queues, n.waiting, n.byLevel[c.immediate()], n.leased, x.Queues, x.Stats.Waiting, x.Stats.Immediate, x.Stats.Leased)
@@ -208,7 +208,7 @@ func (k *Checker) crawlTable() {
 // Counts compares the counts with their sums, and with Stats unless one of them has what is dead, or
 // cannot be read (F6).
 func (k *Checker) Counts(rows map[string]row.Count) {
-	c := k.C
+	c := k.c
 	sums := map[uint32]row.CountSum{}
 	var all count.Numbers
 	for key, n := range rows {
@@ -250,32 +250,32 @@ func (k *Checker) crawlOffers(slot int, x *Crawl) {
 	some := func(from, to int) bool {
 		for p := from; p <= to; p++ {
 			if x.Lists[tokens].At[p].N+x.Lists[Readies].At[p].N > 0 {
-				return x.mayOffer() && !k.C.single()
+				return x.mayOffer() && !k.c.single()
 			}
 		}
 		return false
 	}
-	top := int(k.C.immediate())
+	top := int(k.c.immediate())
 	if x.offered != some(1, top-1) || x.urgent != some(top, top) {
 		k.Bad("F3: crawl %d in slot %d is offered: %v, urgent: %v", x.ID, slot, x.offered, x.urgent)
 	}
-	if x.offered && k.C.offers.Items[x.pos[0]] != (timeheap.Item{At: x.pass, ID: uint32(slot)}) {
+	if x.offered && k.c.offers.Items[x.pos[0]] != (timeheap.Item{At: x.pass, ID: uint32(slot)}) {
 		k.Bad("F3: crawl %d is not where it says among the offers", x.ID)
 	}
-	if x.urgent && k.C.urgent.Items[x.pos[1]].ID != uint32(slot) {
+	if x.urgent && k.c.urgent.Items[x.pos[1]].ID != uint32(slot) {
 		k.Bad("F3: crawl %d is not where it says among the urgent", x.ID)
 	}
 }
 
 // lanes checks the leases of a host that may have several (F1).
 func (k *Checker) lanes(id uint32, h *Host) {
-	x := k.C.lanesOf(id)
+	x := k.c.lanesOf(id)
 	if x == nil {
 		return
 	}
 	prev := uint32(0)
-	for lease := range k.C.LeasesOf(id) {
-		if l := k.C.Leases.At(lease); l.Prev != prev {
+	for lease := range k.c.LeasesOf(id) {
+		if l := k.c.Leases.At(lease); l.Prev != prev {
 			k.Bad("F3: lease %d of host %d is linked wrongly", lease, id)
 		}
 		prev = lease
@@ -290,19 +290,19 @@ func (k *Checker) lanes(id uint32, h *Host) {
 	if h.Place == Leased && n == 0 {
 		k.Bad("F2: host %d is in place leased without a lease", id)
 	}
-	if due := x.next(k.C.allowed(id)); h.Place != Leased && h.Due < x.opens || h.Due > max(x.Last(), due) {
+	if due := x.next(k.c.allowed(id)); h.Place != Leased && h.Due < x.opens || h.Due > max(x.Last(), due) {
 		k.Bad("F4: host %d is due at %d, its lanes at %d", id, h.Due, due)
 	}
 }
 
 // groups checks slots, members and keys (F1, F3).
 func (k *Checker) groups() {
-	c := k.C
+	c := k.c
 	if k.bundles != c.bundles.Len() {
 		k.Bad("F1: %d bundles are out, counted %d", k.bundles, c.bundles.Len())
 	}
-	if len(k.C.laned) != k.C.HostLanes.Len() {
-		k.Bad("F1: %d hosts have lanes, counted %d", len(k.C.laned), k.C.HostLanes.Len())
+	if len(k.c.laned) != k.c.HostLanes.Len() {
+		k.Bad("F1: %d hosts have lanes, counted %d", len(k.c.laned), k.c.HostLanes.Len())
 	}
 	taken := map[uint32]int32{}
 	members := map[uint32]int32{}
@@ -346,7 +346,7 @@ func (k *Checker) groups() {
 }
 
 func (k *Checker) group(id uint32, g *Group, name string) {
-	c, s := k.C, k.C.SlotsOf(id)
+	c, s := k.c, k.c.SlotsOf(id)
 	if g.Used > max(g.most, g.Limit) {
 		k.Bad("F1: group %q: %d of %d slots taken", name, g.Used, g.Limit)
 	}
@@ -368,7 +368,7 @@ func (k *Checker) group(id uint32, g *Group, name string) {
 // grouped checks the heaps of a group (F3): its hosts that pace, that wait for a
 // slot, and that have one and are ready.
 func (k *Checker) grouped(id uint32) {
-	c, g := k.C, k.C.Groups.At(id)
+	c, g := k.c, k.c.Groups.At(id)
 	heap := func(root uint32, want place, right func(h *Host, it timeheap.Item) bool) (found int32) {
 		if err := c.grouped.Check(root); err != nil {
 			k.Bad("F3: hosts of group %d in place %d: %v", id, want, err)
@@ -404,7 +404,7 @@ func (k *Checker) grouped(id uint32) {
 // limits checks that package limit knows the limits that crawls have, that hosts and crawls wait for the ends of periods that limits withhold (F3), and that what
 // is counted is right (F6).
 func (k *Checker) limits() {
-	c, b := k.C, k.C.Limits
+	c, b := k.c, k.c.Limits
 	if b == nil {
 		return
 	}
@@ -444,7 +444,7 @@ func (k *Checker) limits() {
 }
 
 func (k *Checker) limitCrawl(x *Crawl) {
-	b := k.C.Limits
+	b := k.c.Limits
 	if _, ok := b.Row(limit.OfCrawl(x.ID)); ok != (x.Settings.Limits != quota.Limits{}) {
 		k.Bad("F6: crawl %d has limits %+v, and usage: %v", x.ID, x.Settings.Limits, ok)
 	}
@@ -459,11 +459,11 @@ func (k *Checker) limitCrawl(x *Crawl) {
 // withheldHosts checks that the tree and the counts of withheld hosts are those of the
 // hosts in place withheld (F2, F3, F6), and that hosts with nothing to do are not.
 func (k *Checker) withheldHosts() {
-	x := &k.C.Withheld
+	x := &k.c.Withheld
 	if x.hosts != k.withheld.hosts || x.urls != k.withheld.urls {
 		k.Bad("F6: %v hosts with %v URLs are withheld; counted %v, %v", k.withheld.hosts, k.withheld.urls, x.hosts, x.urls)
 	}
-	x.set.Check(k.Bad, func(id uint32) bool { return k.C.Hosts.At(id).Place == Withheld })
+	x.set.Check(k.Bad, func(id uint32) bool { return k.c.Hosts.At(id).Place == Withheld })
 	if n := x.set.Len(); n != k.places[Withheld] {
 		k.Bad("F2: %d hosts are withheld, %d in order", k.places[Withheld], n)
 	}

@@ -46,7 +46,7 @@ func (s *Core) endHostLimits(now int64) bool {
 	for range recheckAtOnce {
 		id, ok := s.Limits.HostEnds.Over(s.Date(now))
 		if !ok {
-			return s.freeStopped(now)
+			return true
 		}
 		s.recheckHost(id, now)
 	}
@@ -73,7 +73,7 @@ func (s *Core) freeStopped(now int64) bool {
 			stop.left = l.N // later ones are looked at when they come
 		}
 		k := min(n, stop.left)
-		s.Regroup(l, k, now)
+		s.regroup(l, k, now)
 		n -= k + 1
 		if stop.left -= k; stop.left == 0 {
 			stop.level, stop.left = stop.level+1, -1
@@ -333,7 +333,7 @@ func (s *Core) stopCrawl(x *Crawl, stop crawlStop) {
 	x.Stop = stop
 	s.countStopped(x, 1)
 	slot := s.slotOf(x.ID)
-	if ran && s.Limits != nil && stop != crawlPaused {
+	if ran {
 		s.stopped = append(s.stopped, stoppedCrawl{slot: slot, level: 1, left: -1})
 	}
 	s.offer(slot, x)
@@ -368,9 +368,9 @@ func (s *Core) OfferDeleted(d *tombstone.Tombstone) {
 	}
 }
 
-// Regroup looks again at up to n hosts of a ready list of a crawl that was paused:
+// regroup looks again at up to n hosts of a ready list of a crawl that was stopped:
 // those with nothing else to offer give up their groups' slots.
-func (s *Core) Regroup(l *list, n int, now int64) {
+func (s *Core) regroup(l *list, n int, now int64) {
 	for ; n > 0 && l.first != 0; n-- {
 		id := s.Queues.At(l.first).Host
 		s.Detach(id)

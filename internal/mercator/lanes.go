@@ -170,3 +170,27 @@ func (s *Core) Revise(id uint32, now int64) {
 	h.Due = x.next(n)
 	s.resettle(id, now)
 }
+
+// ReviseSome revises the hosts of up to n leases, or of hosts' lanes, from a number on, and returns where
+// to go on; 0: there are no more.
+func (s *Core) ReviseSome(lanes bool, id uint32, n int, now int64) uint32 {
+	top := &s.Leases.Top
+	if lanes {
+		top = &s.HostLanes.Top
+	}
+	for ; n > 0 && id <= *top; n, id = n-1, id+1 {
+		host := uint32(0)
+		if lanes {
+			host = s.HostLanes.At(id).Host
+		} else {
+			host = s.Leases.At(id).Host
+		}
+		if host != 0 {
+			s.Revise(host, now)
+		}
+	}
+	if id > *top {
+		return 0
+	}
+	return id
+}

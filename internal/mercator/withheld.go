@@ -248,7 +248,7 @@ func (s *Core) expireAt() int64 {
 // expireWithheld ends the blocks and periods whose time has come, and lets withheld hosts go
 // that may.
 func (s *Core) expireWithheld(now int64) {
-	if !s.endBlocks(now) || s.Limits != nil && !s.endLimits(now) {
+	if !s.endBlocks(now) || s.Limits != nil && !s.endLimits(now) || !s.freeStopped(now) {
 		s.more = true
 		return
 	}
