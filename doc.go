@@ -203,12 +203,11 @@ package frontier
 //	add.go          Add and Done's outlinks: room in memory or ErrFull, admitted -> room
 //	values.go       SetValue, Value, Values: small values of the program's
 //	forget.go       which URLs are known, and how they become unknown -> known, seen, patience, tombstone
-//	next.go         Next, TryNext, Contact
+//	next.go         Next, TryNext, Contact, Take
 //	done.go         Done and DoneAll: leases end
 //	plan.go         what an outcome means for its URL and host; the policies are asked
 //	work.go         loops over leases, of a Frontier or another Leaser: Work, Leases
 //	lease.go        leases that are out: Extend, Join, HandBack, expiry; IDs for other processes -> leaseid
-//	take.go         Take: leases of several hosts, or of some only
 //
 // Mercator's figure. The hosts with all that they own lie in package mercator, below the lock:
 // front queues, back queues, heaps, groups, lanes, leases. Here is what is around them:
@@ -217,7 +216,6 @@ package frontier
 //	frontqueue.go   the choice of the next hand-out; Selector       -> mercator: front queues, crawls' turns; selector
 //	backqueue.go    reading a host's next URLs, and making a Lease  -> mercator: back queues, bundles; record, block, fifo
 //	heap.go         the calls that wait, the timer, who is woken    -> mercator: heaps, groups, lanes; timeheap, waitqueue
-//	reader.go       scheduled URLs come from disk shortly before their time -> timed
 //	politeness.go   Delay, Retry, Backoff, Quarantine: the policies -> mercator: clocks of hosts
 //	trouble.go      hosts that fail: events, giving up their URLs   -> trouble: the counting and the steps
 //	dormant.go      hosts that leave memory, and come back          -> mercator, dormant, row
@@ -225,8 +223,7 @@ package frontier
 // What operators say:
 //
 //	controls.go     Scope; Pause, BlockUntil, UpdateRule, Forget
-//	rules.go        rules in force                                  -> rule; mercator: hosts that are withheld
-//	group.go        settings of groups of hosts
+//	rules.go        rules in force; settings of groups of hosts      -> rule; mercator: hosts that are withheld
 //	limits.go       limits                                          -> limit, quota
 //	crawls.go       crawls: weight, pause, limits; QueueStats, Queues
 //	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count
@@ -237,14 +234,13 @@ package frontier
 // The disk:
 //
 //	commit.go       the log: operations are grouped into a batch, written to the Spill, applied -> commit
-//	move.go         when a round moves URLs of the log to blocks; checkpoints -> move: the round, who gets which block
+//	move.go         a round moves URLs of the log to blocks; checkpoints; timed blocks are read before their time -> move, timed
 //	recover.go      Open on a store that has something
 //	clock.go        moments and dates                               -> clock, instant
 //
 // Reading it:
 //
-//	view.go         Hosts, HostNames, Largest, Upcoming             -> hostorder
-//	hostinfo.go     Host: what is known of one, and why it waits
+//	view.go         Host, Hosts, HostNames, Largest, Upcoming             -> hostorder
 //	urls.go         URLs of a host, Scan                            -> view
 //	urlstatus.go    Status of one URL
 //	watch.go        Stats and Event, and the call of OnEvent        -> attrs: figures as logs and JSON; measure; notify: the queue of events

@@ -2,7 +2,7 @@
 // guards, Open and Close.
 //
 // What a URL goes through to get in is in add.go, who may be contacted when in
-// schedule.go, how a lease ends in done.go, and how both become durable in commit.go.
+// package mercator, how a lease ends in done.go, and how both become durable in commit.go.
 
 package frontier
 
@@ -515,10 +515,7 @@ func (f *Frontier) saveClocks() error {
 		}},
 		{func() uint32 { return f.core.Groups.Top }, func(id uint32, now int64) (storage.Row, bool) {
 			name, at := f.core.ClosingGroup(id, now)
-			if at == 0 {
-				return storage.Row{}, false
-			}
-			return storedGroup(f.groupRules.of(name), f.clock.Stored(at)).Row(name), true
+			return storedGroup(f.groupRules.of(name), f.clock.Stored(at)).Row(name), at != 0
 		}},
 	} {
 		for id, more := uint32(1), true; more; {

@@ -1,8 +1,9 @@
-// This file lists hosts: those that come next, those with the most URLs, those of a
-// scope in domain order.
+// This file describes hosts: one, with what waits and why it is not served; those that come next,
+// those with the most URLs, those of a scope in domain order.
 //
-// Nothing scans all hosts under one lock. The heaps are walked from their roots, and the
-// front queues and ready lists from their heads, only as far as wanted.
+// Nothing here changes anything. Nothing scans all hosts under one lock: the heaps are walked from
+// their roots, and the front queues and ready lists from their heads, only as far as wanted. A host that
+// is not in memory is described from its row, and stays where it is.
 
 package frontier
 
@@ -10,13 +11,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Upcoming is a host that will be served soon.
@@ -249,4 +255,307 @@ func (s *shard) orderHosts() {
 		done = s.closed || s.core.OrderSome(orderHostsAtOnce)
 		s.mu.Unlock()
 	}
+}
+
+// Reason is why no URL of a host is handed out now. If there are several reasons, it is
+// the one that lasts longest.
+type Reason uint8
+
+const (
+	ReasonTurn       Reason = iota // it may be served now: the selector's choice decides
+	ReasonNothing                  // nothing of it waits
+	ReasonNotBefore                // its URLs wait for their time
+	ReasonLeased                   // as many of its leases are out as it may have
+	ReasonDelay                    // it was contacted, and is left alone for its delay
+	ReasonCrawlDelay               // the same for its Crawl-delay
+	ReasonRetryAfter               // it asked to be left alone
+	ReasonBackoff                  // failures have slowed it down
+	ReasonQuarantine               // it only fails, and is probed rarely
+	ReasonReopened                 // the store was opened after a crash
+	ReasonGroup                    // its group may not be contacted
+	ReasonBackQueue                // it has no back queue: it waits for its turn to get one
+	ReasonReading                  // its next URL is being read from disk
+	ReasonPaused                   // it is paused, or all crawls that it has URLs of are
+	ReasonBlocked                  // it is blocked until a time
+	ReasonLimit                    // a limit is reached
+)
+
+var reasonNames = [...]string{
+	"its turn", "nothing waits", "not before", "leased", "delay", "crawl delay", "retry after", "back-off",
+	"quarantine", "reopened", "group", "back queue", "reading", "paused", "blocked", "limit",
+}
+
+// String returns the reason in a word or two, in lower case. It does not change
+// between versions.
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "invalid reason"
+}
+
+// QueueInfo counts the waiting URLs of a host, crawl and priority.
+type QueueInfo struct {
+	Crawl    uint32
+	Priority int
+	Waiting  int64
+}
+
+// HostInfo describes a host at one moment.
+type HostInfo struct {
+	Host    string
+	Waiting int64       // URLs that may be handed out as soon as the host may be contacted
+	Queues  []QueueInfo // the same by priority, the highest first, and crawl; none are empty
+	// Scheduled counts scheduled URLs in memory: those that come soon or were admitted
+	// lately. For a host about which nothing else is known it includes those on disk.
+	Scheduled int64
+	Finished  int64     // the same of URLs that are done and kept (Options.Keep)
+	Leased    int       // leases out, those for contact only included
+	Deadline  time.Time // when the first of them ends; zero: none is out
+	Due       time.Time // when its own clocks allow the next contact; zero: they are not running
+	Group     string    // that it belongs to; empty: none
+	GroupDue  time.Time // when that may be contacted; zero: its clock is not running
+
+	CrawlDelay time.Duration // that robots.txt asked for; 0: none
+	Rule       Rule          // what RuleOf says of it
+	Backoff    BackoffState  // as its failures left it
+	Used       Used          // what was counted for Rule.HostLimits
+	Full       bool          // it is in memory, and Limits.Waiting refuse new URLs of it: its own, or those of a scope
+
+	// Reason is why no URL of it is handed out now. Until is when that ends by time
+	// alone; zero if time alone does not end it, or the time is not known.
+	Reason Reason
+	Until  time.Time
+
+	Bound    bool // it has a back queue
+	Awaited  bool // calls of Contact wait for it, and come before its URLs
+	Resident bool // it is in memory, as all hosts with waiting URLs are
+}
+
+// Host describes a host. If nothing is known about it, Host returns its rule and
+// ErrUnknownHost: none of its URLs is in the frontier, and it may be contacted at once.
+// If the host is not in memory its row is read, and if it has scheduled URLs on disk, all
+// of them: ctx ends that. Other errors are ErrClosed and the Spill's.
+func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
+	host = f.hostSeen(host)
+	none := HostInfo{Host: host, Reason: ReasonNothing}
+	if err := hostkey.Check(host); err != nil {
+		return none, fmt.Errorf("frontier: %w", err)
+	}
+	a := mercator.Absentee{Hash: f.core.HashOf(host), Host: host}
+	var list *timed.List // nil: not begun
+	defer func() {
+		if list != nil {
+			f.mu.Lock()
+			f.core.Timed.EndList(list)
+			f.mu.Unlock()
+		}
+	}()
+	for tries := 0; ; {
+		if err := ctx.Err(); err != nil {
+			return none, err
+		}
+		f.lockAdvanced()
+		if f.closed {
+			f.mu.Unlock()
+			return none, ErrClosed
+		}
+		if id := f.core.Lookup(a.Hash, host); id != 0 {
+			x := f.hostInfoLocked(id)
+			f.mu.Unlock()
+			return x, nil
+		}
+		if f.core.Absent(&a) {
+			f.mu.Unlock()
+			if err := f.readRow(ctx, &a); err != nil {
+				return none, err
+			}
+			continue
+		}
+		if list == nil && !f.core.Timed.Empty() {
+			f.mu.Unlock()
+			list = f.listTimed()
+			continue
+		}
+		x, known := f.dormantInfoLocked(&a)
+		var blocks []timeheap.Item
+		if list != nil {
+			f.core.Timed.EndList(list)
+			f.mu.Unlock()
+			blocks, list = list.All(), nil
+		} else {
+			f.mu.Unlock()
+		}
+		if len(blocks) > 0 {
+			moved, err := f.countScheduled(ctx, &x, blocks)
+			if err != nil {
+				return none, err
+			}
+			if tries++; moved && tries <= 3 {
+				continue // perhaps its URLs have come into memory meanwhile
+			}
+		}
+		if !known && x.Scheduled+x.Finished == 0 {
+			return x, fmt.Errorf("%w: %s", ErrUnknownHost, host)
+		}
+		return x, nil
+	}
+}
+
+// hostInfoLocked describes a host in memory.
+func (s *shard) hostInfoLocked(id uint32) HostInfo {
+	c := s.core
+	h := c.Hosts.At(id)
+	x := HostInfo{
+		Host:       string(c.Name(h)),
+		Waiting:    int64(h.Waiting),
+		Scheduled:  int64(h.Scheduled - c.Kept[id]),
+		Finished:   int64(c.Kept[id]),
+		CrawlDelay: time.Duration(h.CrawlDelayNs()),
+		Bound:      h.Place >= mercator.Pacing,
+		Resident:   true,
+	}
+	for qid := h.Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
+		if q := c.Queues.At(qid); q.Waiting > 0 {
+			x.Queues = append(x.Queues, QueueInfo{c.CrawlNumber(q), c.PriorityOf(q), int64(q.Waiting)})
+		}
+	}
+	for l := range c.LeasesOf(id) {
+		if at := s.wall(c.Leases.At(l).Deadline); x.Leased == 0 || at.Before(x.Deadline) {
+			x.Deadline = at
+		}
+		x.Leased++
+	}
+	x.Awaited = h.Wanted
+	if h.Due > 0 {
+		x.Due = s.wall(h.Due)
+	}
+	if h.Group != 0 {
+		g := c.Groups.At(h.Group)
+		x.Group = c.GroupName(g)
+		if g.Free > 0 {
+			x.GroupDue = s.wall(g.Free)
+		}
+	}
+	x.Rule = s.controls.effective(x.Host, c.Date(s.last))
+	if h.Has(mercator.Troubled) {
+		t := c.Troubles[id]
+		x.Backoff = stateOf(&c.Cfg, &t)
+	}
+	if h.Has(mercator.Counted) {
+		x.Used = s.usedLocked(c.Limits.HostUsed(id, c.Name(h), c.Date(s.last)))
+	}
+	x.Full = c.Refusing(id)
+	reason, until := reasonOf(c, id, s.last)
+	x.Reason = reason
+	if until != instant.Never {
+		x.Until = s.wall(until)
+	}
+	return x
+}
+
+// reasonOf returns why no URL of a host is handed out now, and when that ends by time
+// alone; never if that is not known.
+func reasonOf(s *mercator.Core, id uint32, now int64) (Reason, int64) {
+	h := s.Hosts.At(id)
+	free, why := s.WithheldUntil(id, now)
+	switch {
+	case h.Waiting > 0 && free == instant.Never && why == mercator.WithheldSpent:
+		return ReasonLimit, instant.Never
+	case h.Waiting > 0 && free == instant.Never:
+		return ReasonPaused, instant.Never
+	case h.Waiting > 0 && s.PausedCrawls > 0 && !s.Has(h, (*mercator.Crawl).Runs):
+		return stopReason(s, h, now)
+	case h.Place == mercator.Leased:
+		return ReasonLeased, instant.Never
+	case h.Waiting == 0 && h.Scheduled > s.Kept[id]:
+		return ReasonNotBefore, instant.Never
+	case h.Waiting == 0:
+		return ReasonNothing, instant.Never
+	}
+	reason, until := ReasonTurn, now
+	longer := func(r Reason, at int64) {
+		if at > until {
+			reason, until = r, at
+		}
+	}
+	longer(clockOf(&s.Reopened, h), h.Due)
+	if why == mercator.WithheldBlocked {
+		longer(ReasonBlocked, free)
+	}
+	if why == mercator.WithheldLimited {
+		longer(ReasonLimit, free)
+	}
+	longer(ReasonReopened, s.StartsAt)
+	if h.Group != 0 && !h.HasSlot {
+		g := s.Groups.At(h.Group)
+		longer(ReasonGroup, g.Free)
+		if g.Used >= g.Limit {
+			longer(ReasonGroup, instant.Never)
+		}
+	}
+	if reason != ReasonTurn {
+		return reason, until
+	}
+	switch h.Place {
+	case mercator.Unbound, mercator.Unpurged:
+		return ReasonBackQueue, instant.Never
+	case mercator.Loading:
+		return ReasonReading, instant.Never
+	case mercator.Pacing, mercator.Queued: // others of its group are before it
+		return ReasonGroup, instant.Never
+	}
+	return ReasonTurn, instant.Never
+}
+
+// clockOf is the reason for which a host's own clock was set.
+func clockOf(r *mercator.Reopened, h *mercator.Host) Reason {
+	if h.Due <= r.StartsAt || h.Why >= mercator.Whys {
+		return ReasonReopened
+	}
+	return clockReasons[h.Why]
+}
+
+var clockReasons = [mercator.Whys]Reason{
+	mercator.WhyNone: ReasonDelay, mercator.WhyDelay: ReasonDelay, mercator.WhyCrawlDelay: ReasonCrawlDelay, mercator.WhyRetryAfter: ReasonRetryAfter,
+	mercator.WhyBackoff: ReasonBackoff, mercator.WhyQuarantine: ReasonQuarantine, mercator.WhyReopened: ReasonReopened,
+}
+
+// dormantInfoLocked describes a host that is not in memory, and reports whether
+// anything is known of it.
+func (s *shard) dormantInfoLocked(a *mercator.Absentee) (HostInfo, bool) {
+	x := HostInfo{Host: a.Host, Reason: ReasonNothing, Rule: s.controls.effective(a.Host, s.core.Date(s.last))}
+	if !a.Known || !a.Found {
+		return x, false
+	}
+	x.CrawlDelay = time.Duration(a.State.CrawlDelay) * time.Millisecond
+	if due, _ := s.core.DueOfRow(&a.State, s.last); due > 0 {
+		x.Due = s.wall(due)
+	}
+	t := s.core.TroubleOfRow(&a.State, s.token, s.last)
+	x.Backoff = stateOf(&s.core.Cfg, &t)
+	x.Used = s.usedLocked(s.core.Limits.StoredUsed(a.Host, a.State.Used, s.core.Date(s.last)))
+	x.Group = a.State.Group
+	if id := s.core.GroupNamed(x.Group); id != 0 && s.core.Groups.At(id).Free > 0 {
+		x.GroupDue = s.wall(s.core.Groups.At(id).Free)
+	}
+	return x, true
+}
+
+// countScheduled adds what of x's host waits for its time in the blocks.
+func (s *shard) countScheduled(ctx context.Context, x *HostInfo, blocks []timeheap.Item) (moved bool, err error) {
+	first := int64(instant.Never)
+	moved, err = s.eachTimed(ctx, blocks, func(r *storage.TimedRecord) bool { return r.Host == x.Host }, func(r *timed.Loaded) bool {
+		if r.At == instant.Never {
+			x.Finished++
+		} else {
+			x.Scheduled++
+		}
+		first = min(first, r.At)
+		return true
+	})
+	if err == nil && x.Scheduled > 0 {
+		x.Reason, x.Until = ReasonNotBefore, s.day(first)
+	}
+	return moved, err
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/dchest/siphash"
 )
 
-// idBytes is what an ID encodes: the number of a lease's record and its token.
-const idBytes = 4 + 8
-
 // key enciphers the IDs of this process.
 var key = func() (k [2]uint64) {
 	var b [16]byte
@@ -22,8 +19,10 @@ var key = func() (k [2]uint64) {
 	return [2]uint64{binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])}
 }()
 
-// half is one half of what an ID encodes: 48 bits.
-const half = 1<<48 - 1
+const (
+	idBytes = 4 + 8     // what an ID encodes: the number of a lease's record and its token
+	half    = 1<<48 - 1 // the bits of one half of it
+)
 
 // sealed is a Feistel cipher of four rounds over 96 bits, with SipHash as its function. It
 // undoes itself if the halves are exchanged before and after, and the rounds run backwards.

@@ -6,8 +6,6 @@
 package mercator
 
 import (
-	"time"
-
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/fifo"
 )
@@ -108,8 +106,8 @@ func (s *Core) List(qid uint32) {
 	}
 }
 
-// ReturnHead puts a record back where pop took it from. Its host is in no
-// structure or leased, or filled must follow.
+// ReturnHead puts a record back where Pop took it from. Its host is in no
+// structure or leased, or Filled must follow.
 func (s *Core) ReturnHead(qid uint32, ref arena.Ref) {
 	q := s.Queues.At(qid)
 	s.Moves.ToHead(qid, ref)
@@ -163,20 +161,3 @@ func (t *tables) Trim(qid uint32) (more bool) {
 	}
 	return false
 }
-
-// Scheduled URLs, in and out of memory. Package timed knows when each is due; what
-// follows adds their hosts, the disk and the lock.
-//
-// One goroutine reads timed blocks shortly before their records are due. It is woken when
-// a time comes near, and by TryNext if something due was not read. Blocks are read in the
-// order of their times, without the lock. When memory is short nothing is read ahead, and
-// due records are read only if workers have nothing to do.
-
-const (
-	// TimedAhead is how long before its time a record on disk may be in memory.
-	// Blocks are read when a quarter of it is left.
-	TimedAhead = time.Minute
-	// timedRetry is how long a block is left alone after a read that failed. No other is
-	// read ahead of its time meanwhile.
-	timedRetry = 5 * time.Second
-)

@@ -1,5 +1,4 @@
-// This file verifies the invariants of what is in memory: lists, heaps, hosts, queues and their
-// sums. checkmore.go has groups, crawls, limits, failures and deletions.
+// This file verifies the invariants of lists, heaps, hosts, queues and their sums.
 
 package mercator
 
@@ -14,7 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 )
 
-// Outside is what the checker cannot see: how things stand around the scheduler.
+// Outside is what the checker cannot see: how things stand around the hosts.
 type Outside struct {
 	Quiet     bool // no round of moving is under way
 	Settled   bool // no completion is on its way to the disk
@@ -49,6 +48,7 @@ func (k *Checker) Check(swept *tombstone.Set) (pending bool) {
 	return k.totals()
 }
 
+// Checker verifies the invariants of a Core.
 type Checker struct {
 	c *Core
 	Outside
@@ -72,6 +72,7 @@ type Checker struct {
 	resident map[uint32]uint32 // by part: positions of records in memory
 }
 
+// Bad notes a violation.
 func (k *Checker) Bad(format string, args ...any) {
 	if len(k.Errs) < 20 {
 		k.Errs = append(k.Errs, fmt.Errorf("frontier: invariant: "+format, args...))

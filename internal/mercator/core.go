@@ -9,10 +9,9 @@
 // and groups.
 //
 // Nothing here takes a lock, waits, reads a disk or a clock, or calls the user's code but for
-// Config.Choose. Time is an argument: moments are nanoseconds since the frontier was opened, dates
-// are moments by the clock on the wall. Not safe for concurrent use: a lock of the caller's guards
-// it. [Checker] verifies the invariants F1 to F7 and F9 of package frontier, as far as they are about
-// this state.
+// Config.Choose; the other functions in Config and Core are the caller's, and do not wait. Time is an argument: moments are nanoseconds since the frontier was opened, dates
+// are moments by the clock on the wall. A lock of the caller's guards it. [Checker] verifies the
+// invariants F1 to F7 and F9 of package frontier.
 package mercator
 
 import (
@@ -40,7 +39,10 @@ import (
 	"github.com/seed-7440039f/frontier/internal/trouble"
 )
 
+// Date is the date of a moment.
 func (s *Core) Date(moment int64) int64 { return s.Clock.DateAt(moment) }
+
+// Moment is the inverse of Date.
 func (s *Core) Moment(date int64) int64 { return s.Clock.MomentOf(date) }
 
 // ShiftPeriods moves the beginnings of periods by step, which is negative.
@@ -77,7 +79,7 @@ type Core struct {
 	Limits   *limit.Book // nil: there never were any
 
 	Clock *clock.Clock
-	more  bool // next stopped early, so as not to hold the lock too long
+	more  bool // a step stopped early: see the AtOnce constants
 	Stats tally
 	Quiet Quiet
 	Waits measure.Waits
@@ -186,7 +188,7 @@ type troubleTable struct {
 
 // Reopened is until when a store that was not closed is left alone after Open.
 type Reopened struct {
-	ReopenedAt    int64                   // when the store was opened after a crash, ns since Open; notReopened if never
+	ReopenedAt    int64                   // when the store was opened after a crash, ns since Open; NotReopened if never
 	StartsAt      int64                   // nothing is handed out before; set after a crash
 	HostStartsAt  func(host string) int64 // the same for a host with a longer delay; nil: no crash
 	GroupStartsAt func(OwnPolicy) int64   // the same for groups with this delay; nil: no crash
@@ -215,6 +217,7 @@ type Config struct {
 	Turned func(of limit.Subject, turn quota.Turn, what string, until int64) // a limit was reached, or lifted
 }
 
+// New returns a Core without hosts.
 func New(cfg Config) *Core {
 	c := &Core{Clock: clock.New(nil)}
 	c.ReopenedAt = NotReopened
@@ -245,7 +248,7 @@ func New(cfg Config) *Core {
 	return c
 }
 
-// Memory is how many bytes the frontier's own structures take.
+// Memory is how many bytes the hosts and all that they own take.
 func (s *Core) Memory() int64 {
 	return s.Records.Size() + s.names.Size() + s.Hosts.Size() + s.Queues.Size() + s.Leases.Size() +
 		s.HostLanes.Size() + int64(len(s.laned))*lanesBytes +

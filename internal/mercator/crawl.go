@@ -23,6 +23,7 @@ type CrawlSettings struct {
 	Limits quota.Limits
 }
 
+// DefaultCrawl is the settings of a crawl for which none were set.
 var DefaultCrawl = CrawlSettings{Weight: 1}
 
 // regroupAtOnce is how many hosts of stopped crawls are looked at under one lock.
@@ -138,7 +139,7 @@ const immediatePriority = row.MaxPriorities + 1
 // their counters.
 const crawlsKept = 256
 
-// Crawl is one crawl. Crawls are named in core by their place in Core.Crawls,
+// Crawl is one crawl. It is named by their place in Core.Crawls,
 // their slot; slot 0 is crawl 0.
 //
 // Invariants: unless crawl 0 is the only one so far, it is in Core.offers, under
@@ -194,6 +195,7 @@ func (x *Crawl) Runs() bool { return x.Stop == crawlRuns }
 // swept they would find dead ones before all others.
 func (x *Crawl) mayOffer() bool { return x.Runs() && !x.swept }
 
+// NewCrawl returns the record of a crawl that has nothing.
 func NewCrawl(id uint32, levels int) *Crawl {
 	x := &Crawl{ID: id, Settings: DefaultCrawl}
 	for i := range x.Lists {
@@ -378,7 +380,7 @@ func (s *Core) regroup(l *list, n int, now int64) {
 	}
 }
 
-// CrawlNumber and priorityOf return the crawl of a queue, and the priority with which its
+// CrawlNumber and PriorityOf return the crawl of a queue, and the priority with which its
 // URLs are served.
 func (t *crawlTable) CrawlNumber(q *Queue) uint32 { return t.CrawlOf(q).ID }
 func (t *tables) PriorityOf(q *Queue) int {

@@ -38,7 +38,7 @@ func (s *Core) LeaseDead(l *Lease) uint64 {
 	return l.Dead
 }
 
-// MarkDead is leaseDead for a lease that is out.
+// MarkDead is LeaseDead for a lease that is out.
 func (s *Core) MarkDead(l *Lease) uint64 {
 	was := l.Dead
 	if now := s.LeaseDead(l); was == 0 && now != 0 {

@@ -79,7 +79,7 @@ func (s *Core) Abandon(qid, pid uint32) {
 	s.Stats.Unreadable += int64(n)
 }
 
-// Choice is what next found: a record to hand out, or one to be read first.
+// Choice is what Next found: a record to hand out, or one to be read first.
 type Choice struct {
 	Host, Queue uint32
 	Load        uint32 // part to read before; 0: none
@@ -93,12 +93,13 @@ type BadChoice struct {
 	Panicked  any
 }
 
+// Error implements error.
 func (e *BadChoice) Error() string { return fmt.Sprintf("chose %d of %v", e.Got, e.Available) }
 
 // Next chooses the crawl, host and queue of the next hand-out. It asks the selector once,
 // for what the crawl has to offer, and again if everything it chose turns out not to be
 // due, until the lock should be released because too many hosts were found in vain: then
-// s.more is set. Afterwards the host is in place loading, with its group's slot. If there
+// Core.more is set. Afterwards the host is in place loading, with its group's slot. If there
 // are crawls, only they have a turn.
 func (s *Core) Next(now int64, crawls []uint32) (Choice, bool, error) {
 	s.Advance(now)
@@ -209,7 +210,7 @@ func (s *Core) StillDue(id uint32, now int64) bool {
 	return false
 }
 
-// NextOfHost is next for one host.
+// NextOfHost is Next for one host.
 func (s *Core) NextOfHost(id uint32, crawls []uint32, now int64) (ch Choice, ok bool) {
 	if id == 0 || now < s.StartsAt {
 		return ch, false

@@ -22,7 +22,7 @@ const (
 	Idling                 // nothing waits; Core.Idle holds its time
 	Departing              // nothing waits, and its time has passed; it leaves memory when its row is saved
 	Unbound                // has a token in each front queue that it has URLs for
-	Parked                 // Core.parked holds its time; no resident URLs
+	Parked                 // Core.Parks holds its time; no resident URLs
 	Withheld               // a rule keeps it from being served; Core.Withheld has it; no resident URLs
 	Unpurged               // a deletion has its next URL; its sweep, which is yet to come, puts the host where it belongs
 	Pacing                 // bound: in the heap, by itself or within its group
@@ -36,14 +36,14 @@ const (
 // Host is the record of one host. It contains no pointers.
 type Host struct {
 	Due        int64     // it may be contacted from here on, ns since Open
-	name       arena.Ref // its key, with nameLen bytes
+	name       arena.Ref // its key, with NameLen bytes
 	Queues     uint32    // first of its queues, by descending priority
 	Group      uint32    // that it belongs to; 0: none
 	Waiting    int32     // URLs in its queues
 	Scheduled  int32     // URLs with a future time
 	Pins       int32     // completions and rows of it on their way to disk
 	CrawlDelay int32     // milliseconds
-	Pos        int32     // in what place implies: the heap, Core.Dormant, Core.Leases; or a withheldReason
+	Pos        int32     // in what place implies: the heap, Core.Dormant, Core.Leases; or a WithheldReason
 	Served     uint16    // hand-outs since it was bound
 	NameLen    uint8
 	Place      place
@@ -68,8 +68,10 @@ const (
 // Has reports whether one of the flags is set.
 func (h *Host) Has(f hostFlags) bool { return h.flags&f != 0 }
 
+// Set sets flags.
 func (h *Host) Set(f hostFlags) { h.flags |= f }
 
+// Clear clears flags.
 func (h *Host) Clear(f hostFlags) { h.flags &^= f }
 
 // Put notes that a host is in another place.

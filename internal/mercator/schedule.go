@@ -17,7 +17,7 @@ const (
 )
 
 // Advance lets time pass: scheduled URLs become waiting, parked hosts get their tokens
-// back, due hosts become ready. It does a bounded amount at once; nextEvent reports that
+// back, due hosts become ready. It does a bounded amount at once; NextEvent reports that
 // there is more.
 func (s *Core) Advance(now int64) {
 	s.more = false
@@ -55,7 +55,7 @@ func (s *Core) Advance(now int64) {
 	}
 }
 
-// NextEvent is when advance or expired has something to do, or what is on disk
+// NextEvent is when Advance or Expired has something to do, or what is on disk
 // becomes due; never if time alone changes nothing.
 func (s *Core) NextEvent(now int64) int64 {
 	t := min(s.Parks.Min(), s.Pace.Min())

@@ -3,12 +3,23 @@
 package mercator
 
 import (
+	"time"
+
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
+)
+
+const (
+	// TimedAhead is how long before its time a record on disk may be in memory.
+	// Blocks are read when a quarter of it is left.
+	TimedAhead = time.Minute
+	// timedRetry is how long a block is left alone after a read that failed. No other is
+	// read ahead of its time meanwhile.
+	timedRetry = 5 * time.Second
 )
 
 // Unschedule takes out item i of the heap of scheduled records.

@@ -201,7 +201,7 @@ func (t *tables) HostsIn(dst []uint32, s row.Scope, key string, n int) []uint32 
 	return t.inScope(&t.order.Set, dst, s, key, n, func(uint32) bool { return true })
 }
 
-// inScope is hostsIn for the hosts of a set; in says whether a host is in it.
+// inScope is HostsIn for the hosts of a set; in says whether a host is in it.
 func (t *tables) inScope(set *hostorder.Set, dst []uint32, s row.Scope, key string, n int, in func(id uint32) bool) []uint32 {
 	if !s.Named {
 		return set.After(dst, key, "", n)

@@ -4,6 +4,8 @@
 // front queues, ready lists and heaps for its place. No loop over hosts puts a rule in
 // force. When a rule lets hosts go, those of them that are withheld are found in domain
 // order, a few under one lock.
+//
+// Package limit counts what hosts and crawls use; here it gets them.
 
 package mercator
 
@@ -12,6 +14,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/hostorder"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
@@ -272,14 +276,14 @@ func (s *Core) endBlocks(now int64) bool {
 			return false
 		}
 		s.Cfg.Rules.EndBlock(r.Scope, s.Date(now))
-		s.Ruled(r.Scope, r.Until, instant.None, false, now)
+		s.Ruled(r.Scope, r.Until, instant.None, true, now) // the rule may withhold its host still
 	}
 }
 
 // recheck looks again at the withheld hosts of a scope.
-func (s *Core) recheck(other row.Scope) {
+func (s *Core) recheck(scope row.Scope) {
 	if s.Places[Withheld] > 0 {
-		s.Withheld.rechecks = append(s.Withheld.rechecks, recheck{scope: other})
+		s.Withheld.rechecks = append(s.Withheld.rechecks, recheck{scope: scope})
 	}
 }
 
@@ -323,3 +327,76 @@ func (s *Core) withheldIn(dst []uint32, scope row.Scope, key string, n int) []ui
 
 // unfinished reports whether there is more to do right now than one lock allows.
 func (s *Core) unfinished() bool { return s.more || len(s.Withheld.rechecks) > 0 }
+
+// Book returns what is counted, a new book if there was no limit so far. youngest is the
+// number of the last lease.
+func (s *Core) Book(youngest uint64) *limit.Book {
+	if s.Limits == nil {
+		s.Limits = limit.New(limit.Caller{
+			Turned:  s.Cfg.Turned,
+			Recheck: s.recheck,
+		}, s.Clock.Day(0), s.Cfg.Spill, youngest)
+	}
+	return s.Limits
+}
+
+// SetLimits puts the limits of a scope's rule in force: those of all its hosts together, and of each.
+func (s *Core) SetLimits(of row.Scope, all, each quota.Limits, youngest uint64, now int64) {
+	if s.Limits != nil || all != (quota.Limits{}) || each != (quota.Limits{}) {
+		s.Book(youngest).SetScope(of, all, each, youngest, s.Date(now))
+	}
+}
+
+// Use counts what the hand-out or the end of a lease uses of the limits of a host and a
+// crawl, which may be nil.
+func (s *Core) Use(id uint32, x *Crawl, n quota.Amount, lease uint64, now int64) {
+	h := s.Hosts.At(id)
+	if s.Limits.Use(id, s.Name(h), n, lease, s.Date(now)) {
+		h.Set(Counted | Behind)
+	}
+	if x != nil && s.Limits.UseCrawl(x.ID, n, lease, s.Date(now)) {
+		s.JudgeCrawl(x, now)
+	}
+}
+
+// Refusing reports whether limits refuse new URLs of a host because too many wait.
+func (s *Core) Refusing(id uint32) (full bool) {
+	if s.Limits == nil {
+		return false
+	}
+	h := s.Hosts.At(id)
+	g := s.Limits.Gate(string(s.Name(h)))
+	return g.Closed(limit.Waiting{All: s.Stats.Waiting, Host: int64(h.Waiting)})
+}
+
+// CountAllDomains counts the URLs of domains under limits, after an opening.
+func (s *Core) CountAllDomains() {
+	if !s.Limits.CountDomains() {
+		return
+	}
+	for id := uint32(1); id <= s.Hosts.Top; id++ {
+		if h := s.Hosts.At(id); h.NameLen > 0 && h.Waiting > 0 {
+			s.Limits.Waits(s.Name(h), int64(h.Waiting))
+		}
+	}
+}
+
+// unused forgets what a host without URLs has used if it no longer counts.
+func (s *Core) unused(id uint32, now int64) {
+	h := s.Hosts.At(id)
+	if !h.Has(Counted) {
+		return
+	}
+	switch until, ok := s.Limits.HostCounts(id, s.Name(h), s.Date(now)); {
+	case !ok:
+		s.dropUsage(id)
+		h.Set(Behind)
+	case until != instant.Never:
+		s.Limits.Rest(id, s.Moment(until))
+	}
+}
+
+func (s *Core) dropUsage(id uint32) {
+	s.Hosts.At(id).Clear(Counted)
+	s.Limits.Forget(id)
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -194,5 +195,37 @@ func TestMostSpecificPriorityCounts(t *testing.T) {
 		require.NoError(t, f.UpdateRule(frontier.Host("a.x.example"), func(r *frontier.Rule) { r.Priority = 0 }))
 		require.Equal(t, []int{2, 2, 2, 2}, pr())
 		require.Equal(t, 2, f.RuleOf("a.x.example").Priority)
+	})
+}
+
+// When the block of a host ends that is paused, too, it gives the slot of its group up.
+func TestEndOfABlockOfAPausedHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f, err := frontier.Open(ctx, frontier.Options{Delay: frontier.FixedDelay(10 * time.Second), GroupDelay: frontier.FixedDelay(0), KeepOpen: true})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, f.Close()) }()
+		for _, h := range []string{"a.test", "b.test"} {
+			require.NoError(t, f.Assign(h, "g"))
+		}
+		_, err = f.Add(ctx, frontier.Entry{URL: "http://a.test/1", Crawl: 1}, frontier.Entry{URL: "http://a.test/2", Crawl: 1})
+		require.NoError(t, err)
+		l, _, err := f.TryNext()
+		require.NoError(t, err)
+		require.NoError(t, f.Done(l, frontier.Outcome{})) // a paces until 10 s
+		require.NoError(t, f.UpdateRule(frontier.Host("a.test"), func(r *frontier.Rule) {
+			r.Paused, r.BlockedUntil = frontier.On, time.Now().Add(20*time.Second)
+		}))
+		time.Sleep(11 * time.Second)
+		_, err = f.Upcoming(ctx, 1, false) // time passes: a is ready, and has the slot
+		require.NoError(t, err)
+		_, err = f.Add(ctx, frontier.Entry{URL: "http://b.test/1", Crawl: 2})
+		require.NoError(t, err)
+		time.Sleep(15 * time.Second)
+		ls, err := f.Take(ctx, frontier.TakeOptions{Crawls: []uint32{2}})
+		require.NoError(t, err)
+		require.Len(t, ls, 1)
+		require.NoError(t, f.Done(ls[0], frontier.Outcome{}))
+		require.NoError(t, f.Check())
 	})
 }
