@@ -190,26 +190,16 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	setInt := func(p *int, x int) {
-		if *p == 0 {
-			*p = x
-		}
-	}
-	set := func(p *time.Duration, x time.Duration) {
-		if *p == 0 {
-			*p = x
-		}
-	}
-	setInt(&o.Workers, 16)
-	setInt(&o.MaxRedirects, 10)
-	setInt(&o.MaxLinks, 100_000)
-	setInt(&o.Groups.IPv6Bits, 64)
-	set(&o.RobotsTTL, 24*time.Hour)
-	set(&o.RobotsWait, time.Second)
-	set(&o.MaxCrawlDelay, 24*time.Hour)
-	set(&o.MaxRetryAfter, 24*time.Hour)
-	set(&o.Grace, 10*time.Second)
-	set(&o.ProgressEvery, 5*time.Second)
+	o.Workers = cmp.Or(o.Workers, 16)
+	o.MaxRedirects = cmp.Or(o.MaxRedirects, 10)
+	o.MaxLinks = cmp.Or(o.MaxLinks, 100_000)
+	o.Groups.IPv6Bits = cmp.Or(o.Groups.IPv6Bits, 64)
+	o.RobotsTTL = cmp.Or(o.RobotsTTL, 24*time.Hour)
+	o.RobotsWait = cmp.Or(o.RobotsWait, time.Second)
+	o.MaxCrawlDelay = cmp.Or(o.MaxCrawlDelay, 24*time.Hour)
+	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, 24*time.Hour)
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
+	o.ProgressEvery = cmp.Or(o.ProgressEvery, 5*time.Second)
 	o.RobotsMemory = cmp.Or(o.RobotsMemory, 64<<20)
 	o.UserAgent = cmp.Or(o.UserAgent, fetch.DefaultUserAgent)
 	if o.Fetcher == nil {

@@ -44,15 +44,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	set := func(d *time.Duration, to time.Duration) {
-		if *d == 0 {
-			*d = to
-		}
-	}
-	set(&o.MinInterval, time.Minute)
-	set(&o.MaxInterval, 365*24*time.Hour)
-	set(&o.Probe, time.Hour)
-	set(&o.Burst, time.Hour)
+	o.MinInterval = cmp.Or(o.MinInterval, time.Minute)
+	o.MaxInterval = cmp.Or(o.MaxInterval, 365*24*time.Hour)
+	o.Probe = cmp.Or(o.Probe, time.Hour)
+	o.Burst = cmp.Or(o.Burst, time.Hour)
 	if o.Prior == (Gamma{}) {
 		o.Prior = Gamma{0.5, 15}
 	}

@@ -52,17 +52,12 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	set := func(d *time.Duration, x time.Duration) {
-		if *d == 0 {
-			*d = x
-		}
-	}
-	set(&o.Timeout, 2*time.Second)
-	set(&o.MinTTL, time.Second)
-	set(&o.MaxTTL, 24*time.Hour)
-	set(&o.NegativeTTL, 15*time.Minute)
-	set(&o.SystemTTL, 10*time.Minute)
-	set(&o.Stale, 24*time.Hour)
+	o.Timeout = cmp.Or(o.Timeout, 2*time.Second)
+	o.MinTTL = cmp.Or(o.MinTTL, time.Second)
+	o.MaxTTL = cmp.Or(o.MaxTTL, 24*time.Hour)
+	o.NegativeTTL = cmp.Or(o.NegativeTTL, 15*time.Minute)
+	o.SystemTTL = cmp.Or(o.SystemTTL, 10*time.Minute)
+	o.Stale = cmp.Or(o.Stale, 24*time.Hour)
 	o.Tries = cmp.Or(o.Tries, max(3, 2*len(o.Servers)))
 	o.MaxNames = cmp.Or(o.MaxNames, 1<<16)
 	o.MaxPrefetch = cmp.Or(o.MaxPrefetch, 32)

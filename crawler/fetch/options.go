@@ -108,27 +108,17 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	set := func(d *time.Duration, x time.Duration) {
-		if *d == 0 {
-			*d = x
-		}
-	}
-	set(&o.Timeout, time.Minute)
-	set(&o.DialTimeout, 10*time.Second)
-	set(&o.TLSTimeout, 10*time.Second)
-	set(&o.HeaderTimeout, 30*time.Second)
-	set(&o.IdleTimeout, 30*time.Second)
-	set(&o.RateWindow, 20*time.Second)
-	set(&o.KeepAlive, 15*time.Second)
-	setInt := func(n *int, x int) {
-		if *n == 0 {
-			*n = x
-		}
-	}
-	setInt(&o.MaxRatio, 200)
-	setInt(&o.MaxHeaderFields, 1000)
-	setInt(&o.BodyMemory, 1<<20)
-	setInt(&o.MaxIdle, 256)
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.DialTimeout = cmp.Or(o.DialTimeout, 10*time.Second)
+	o.TLSTimeout = cmp.Or(o.TLSTimeout, 10*time.Second)
+	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
+	o.RateWindow = cmp.Or(o.RateWindow, 20*time.Second)
+	o.KeepAlive = cmp.Or(o.KeepAlive, 15*time.Second)
+	o.MaxRatio = cmp.Or(o.MaxRatio, 200)
+	o.MaxHeaderFields = cmp.Or(o.MaxHeaderFields, 1000)
+	o.BodyMemory = cmp.Or(o.BodyMemory, 1<<20)
+	o.MaxIdle = cmp.Or(o.MaxIdle, 256)
 	o.MinRate = cmp.Or(o.MinRate, 64)
 	o.UserAgent = cmp.Or(o.UserAgent, DefaultUserAgent)
 	o.MaxBody = cmp.Or(o.MaxBody, 10<<20)
