@@ -9,9 +9,10 @@
 // and groups.
 //
 // Nothing here takes a lock, waits, reads a disk or a clock, or calls the user's code but for
-// Config.Choose; the other functions in Config and Core are the caller's, and do not wait. Time is an argument: moments are nanoseconds since the frontier was opened, dates
-// are moments by the clock on the wall. A lock of the caller's guards it. [Checker] verifies the
-// invariants F1 to F7 and F9 of package frontier.
+// Config.Choose; the other functions in Config and Core are the caller's, and do not wait. Time is
+// an argument: moments are nanoseconds since the frontier was opened, dates are moments by the clock
+// on the wall. A lock of the caller's guards it. [Checker] verifies the invariants F1 to F7 and F9 of
+// package frontier.
 package mercator
 
 import (
@@ -39,23 +40,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/trouble"
 )
 
-// Date is the date of a moment.
-func (s *Core) Date(moment int64) int64 { return s.Clock.DateAt(moment) }
-
-// Moment is the inverse of Date.
-func (s *Core) Moment(date int64) int64 { return s.Clock.MomentOf(date) }
-
-// ShiftPeriods moves the beginnings of periods by step, which is negative.
-func (s *Core) ShiftPeriods(step int64) {
-	if s.Limits != nil {
-		s.Limits.Shift(step, func(id uint32) { s.Hosts.At(id).Set(Behind) })
-	}
-}
-
-// Core decides who may be contacted when, and what is handed out. Its methods take
-// the time as an argument. The files that use a field describe it.
+// Core is the hosts of a shard with all that they own. The files that use a field describe it.
 //
-// Not safe for concurrent use: a lock of the caller's guards it.
+// Not safe for concurrent use.
 type Core struct {
 	tables
 	laneTable
@@ -84,6 +71,19 @@ type Core struct {
 	Quiet Quiet
 	Waits measure.Waits
 	avail [row.MaxPriorities]int // scratch for the selector
+}
+
+// Date is the date of a moment.
+func (s *Core) Date(moment int64) int64 { return s.Clock.DateAt(moment) }
+
+// Moment is the inverse of Date.
+func (s *Core) Moment(date int64) int64 { return s.Clock.MomentOf(date) }
+
+// ShiftPeriods moves the beginnings of periods by step, which is negative.
+func (s *Core) ShiftPeriods(step int64) {
+	if s.Limits != nil {
+		s.Limits.Shift(step, func(id uint32) { s.Hosts.At(id).Set(Behind) })
+	}
 }
 
 // tally is figures: see Stats of package frontier.

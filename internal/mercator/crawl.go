@@ -148,7 +148,7 @@ const crawlsKept = 256
 type Crawl struct {
 	ID         uint32
 	Settings   CrawlSettings
-	Lists      [2]lanes // tokens and readies
+	Lists      [2]lists // tokens and readies
 	Stats      crawlTally
 	Queues     int                    // that belong to it
 	DeadLeases int64                  // of URLs that were deleted

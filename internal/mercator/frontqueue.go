@@ -54,8 +54,8 @@ func (t *tables) listRemove(l *list, id uint32) {
 	l.N--
 }
 
-// lanes are a crawl's lists of all levels, and which of them are not empty.
-type lanes struct {
+// lists are a crawl's lists of all levels, and which of them are not empty.
+type lists struct {
 	At   []list // by level: 1 to F, and that of Immediate; the first is not used
 	mask uint64 // bit p-1: at[p] is not empty, for 1 to F
 }
