@@ -330,9 +330,6 @@ func (s *shard) giveUpLocked(o *op, h *mercator.Host, l *mercator.Lease, p *plan
 	}
 }
 
-// maxCrawlDelay is what a longer Crawl-delay counts as.
-const maxCrawlDelay = row.MaxCrawlDelay
-
 // completionLocked says where the record lies that is finished.
 func (s *shard) completionLocked(ref arena.Ref) storage.Completion {
 	r := s.core.Records.At(ref)
