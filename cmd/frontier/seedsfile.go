@@ -169,7 +169,7 @@ func (s *settings) judgeSeedFiles(ctx context.Context) {
 	s.listed.In = in
 }
 
-// seedsAdded is a key of a value in the frontier: how many lines of which files were added before one was
+// seedsAdded is a key of a value in the frontier: the files, and how many of their lines were added before one was
 // refused.
 const seedsAdded = "frontier crawl: seeds added"
 

@@ -94,7 +94,7 @@ func (k *Checker) troubles() {
 		}
 		n++
 		if t.Listed && !lost[id] {
-			k.Bad("F6: host %d is to be given up, and is not listed", id)
+			k.Bad("F6: host %d shall be given up, and is not listed", id)
 		}
 		backedOff += int64(btoi(t.Step > 0))
 		quarantined += int64(btoi(t.Probes > 0))

@@ -8,7 +8,7 @@
 // due hosts are ready, and of a group only as many as it has slots. Every step is O(log n) in hosts
 // and groups.
 //
-// Nothing here takes a lock, waits, reads a disk or a clock, or calls the user's code but for
+// Nothing here takes a lock, waits, reads a disk or a clock, or calls the user's code except
 // Config.Choose; the other functions in Config and Core are the caller's, and do not wait. Time is
 // an argument: moments are nanoseconds since the frontier was opened, dates are moments by the clock
 // on the wall. A lock of the caller's guards it. [Checker] verifies the invariants F1 to F7 and F9 of
@@ -161,7 +161,7 @@ type groupTable struct {
 	groupIndex    hostindex.Index             // by name
 	grouped       timeheap.Table              // hosts of groups
 	lonely        []uint32                    // groups without members; some have got one
-	distances     map[uint32][]int64          // of groups of which several slots keep a distance: see slots.until
+	distances     map[uint32][]int64          // of groups with several slots that keep a distance: see slots.until
 	distanceBytes int64                       // what it takes
 	crowds        map[crowd]int32             // how many hosts wait for a slot of each
 	GroupSettings func(name string) GroupWant // nil: none are set

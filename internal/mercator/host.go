@@ -2,7 +2,7 @@
 // host's key.
 //
 // A host without URLs, leases and a learned delay whose time has passed has no record: its defaults
-// apply. A host with a learned delay has none either, once its row is saved: see dormant.go.
+// apply. A host with a learned delay leaves memory too, once its row is saved: see dormant.go.
 
 package mercator
 

@@ -39,7 +39,7 @@ const (
 
 // withheldHosts are the hosts in place withheld.
 //
-// The zero value has none.
+// The zero value is empty.
 type withheldHosts struct {
 	set      hostorder.Set           // in domain order
 	hosts    [withheldReasons]int    // how many
