@@ -157,10 +157,8 @@ func (c *Client) rest(began, next time.Time) {
 	if d -= time.Since(began); d <= 0 {
 		return
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-c.ctx.Done():
 	}
 }

@@ -245,10 +245,8 @@ func (c *Client) pause(ctx context.Context, tries int, err error) bool {
 	if e, ok := errors.AsType[*ProblemError](err); ok {
 		d = max(d, min(e.wait, lastPause))
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 	case <-c.ctx.Done():

@@ -3,9 +3,7 @@
 
 package crawler
 
-import (
-	"time"
-)
+import "time"
 
 const (
 	aheadEvery = time.Second

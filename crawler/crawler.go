@@ -276,11 +276,9 @@ func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
 		return
 	case <-r.ctx.Done():
 	}
-	t := time.NewTimer(r.c.opts.Grace)
-	defer t.Stop()
 	select {
 	case <-finished:
-	case <-t.C:
+	case <-time.After(r.c.opts.Grace):
 		cut()
 	case <-r.c.opts.Cut:
 		cut()

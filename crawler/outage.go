@@ -276,10 +276,8 @@ func (o *outage) admit(ctx context.Context, host string) (probe, ok bool) {
 
 // await waits for some time, or until back is closed. It returns false when ctx has ended.
 func await(ctx context.Context, wait time.Duration, back <-chan struct{}) bool {
-	t := time.NewTimer(wait)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(wait):
 	case <-back:
 	case <-ctx.Done():
 		return false

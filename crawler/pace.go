@@ -41,15 +41,11 @@ func (p *pace) acquire(ctx context.Context) bool {
 	wait := p.next.Sub(now)
 	p.next = p.next.Add(p.gap)
 	p.mu.Unlock()
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
+	if !await(ctx, wait, nil) {
 		p.release()
 		return false
 	}
+	return true
 }
 
 // release returns a slot in which nothing was sent.

@@ -60,15 +60,9 @@ func (s *storeWait) acquire(ctx context.Context) (try, ok bool) {
 		}
 		works := s.works
 		s.mu.Unlock()
-		t := time.NewTimer(max(wait, s.first))
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if !await(ctx, max(wait, s.first), works) {
 			return false, false
-		case <-works:
-		case <-t.C:
 		}
-		t.Stop()
 	}
 }
 

@@ -6,9 +6,7 @@
 
 package recrawl
 
-import (
-	"math"
-)
+import "math"
 
 // Gamma is a distribution of rates with the mean Alpha/Beta changes per day. Beta is in days.
 type Gamma struct{ Alpha, Beta float64 }

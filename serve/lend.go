@@ -338,10 +338,8 @@ func (s *Service) streamLeases(c *call) error {
 
 // sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false
@@ -355,14 +353,12 @@ func (st *stream) wait(ctx context.Context, now, deadline time.Time) bool {
 	if !deadline.IsZero() {
 		d = max(0, min(d, deadline.Sub(now)))
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-st.wake:
 		return false
 	case <-ctx.Done():
 		return false
-	case <-t.C:
+	case <-time.After(d):
 		return d == keepAlive
 	}
 }

@@ -180,11 +180,9 @@ func (s *Store) mergePause(w *marks.Writer, step int, halt chan struct{}) error 
 	if s.tidyNow {
 		return nil
 	}
-	timer := time.NewTimer(tidyPause)
-	defer timer.Stop()
 	select {
 	case <-halt:
-	case <-timer.C:
+	case <-time.After(tidyPause):
 		if !halted(halt) {
 			return nil
 		}

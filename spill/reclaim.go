@@ -55,12 +55,10 @@ func (r *reclaimer) stop() {
 
 // wait returns false when the goroutine should end.
 func (r *reclaimer) wait(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-r.halt:
 		return false
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	}
 }

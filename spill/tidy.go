@@ -58,12 +58,10 @@ func (t *tidier) wait() {
 
 // pause returns false when the work should end.
 func (t *tidier) pause() bool {
-	timer := time.NewTimer(tidyPause)
-	defer timer.Stop()
 	select {
 	case <-t.halt:
 		return false
-	case <-timer.C:
+	case <-time.After(tidyPause):
 		return true
 	}
 }

@@ -173,15 +173,13 @@ func (s *Server) send(leases []frontier.Lease, until time.Time, stream grpc.Serv
 		}
 		ended <- e
 	}()
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
 	select {
 	case e := <-ended:
 		if e.err != nil && time.Now().Before(until) {
 			s.putBack(leases[e.sent:]) // the client may have received the one before
 		}
 		return e.err == nil && e.sent == len(leases), e.err
-	case <-t.C:
+	case <-time.After(time.Until(until)):
 		return false, nil // the queues may be served again
 	}
 }
@@ -192,10 +190,8 @@ func (s *Server) waits(ctx context.Context, until, deadline time.Time) bool {
 	if until.IsZero() || time.Now().Add(d).After(deadline) {
 		return false
 	}
-	t := time.NewTimer(max(leastWait, d))
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(max(leastWait, d)):
 		return !time.Now().After(deadline.Add(leastWait))
 	case <-ctx.Done():
 	case <-s.closing:

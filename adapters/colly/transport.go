@@ -96,12 +96,10 @@ func (w *wire) hop(p *page, req *http.Request, ctx *context.Context) error {
 	if w.polite.MaxWait > 0 && gap > w.polite.MaxWait {
 		return &polite.BusyError{Host: host, Until: time.Now().Add(gap)}
 	}
-	t := time.NewTimer(gap)
-	defer t.Stop()
 	select {
 	case <-(*ctx).Done():
 		return (*ctx).Err()
-	case <-t.C:
+	case <-time.After(gap):
 	}
 	*ctx, p.visit = polite.WithLease(*ctx, p.lease)
 	return nil

@@ -2,9 +2,7 @@
 
 package known
 
-import (
-	"github.com/seed-7440039f/frontier/storage"
-)
+import "github.com/seed-7440039f/frontier/storage"
 
 // List is a sequence of marks. Appending at its end and removing from its beginning take short
 // steps, whatever its length.

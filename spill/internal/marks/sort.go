@@ -3,9 +3,7 @@
 
 package marks
 
-import (
-	"github.com/seed-7440039f/frontier/storage"
-)
+import "github.com/seed-7440039f/frontier/storage"
 
 const sortFew = 24 // marks that are sorted by insertion
 
