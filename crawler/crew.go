@@ -4,12 +4,13 @@
 // promptly. A waiting contact costs little, so another worker takes the place of one that waits: at once
 // if its host has given no page yet, or gave the last one slowly; otherwise after a second. So no host
 // takes workers from the others. Waiting is bounded, too: the number of contacts, and, as for workers,
-// the number of large bodies. Beyond these bounds hosts wait for their turn; a quarter of the places is
-// reserved for hosts that become slow. A crawl with one worker makes one contact after the other.
+// the number of large bodies. Beyond these bounds sites stand in line, in the order of their arrival; a quarter
+// of the places is reserved for hosts that become slow. A crawl with one worker makes one contact after the other.
 
 package crawler
 
 import (
+	"container/list"
 	"context"
 	"log/slog"
 	"sync"
@@ -26,8 +27,10 @@ const (
 	placesEach = 24      // places for each worker
 	placesMost = 1 << 10 // and in all
 
-	turnMost  = time.Minute // a host waits for its turn at most, until it tries again
-	shortEach = time.Minute // between two warnings
+	turnMost  = time.Minute     // a site in line tries again after this time at most
+	lateMost  = 5 * time.Second // a site that does not try for so long after its time loses its turn
+	lineMost  = 1 << 16         // sites in line; what comes then is in line when it is shorter
+	shortEach = time.Minute     // between two warnings
 )
 
 // crew is what the workers of a Crawler share. Use newCrew.
@@ -37,11 +40,20 @@ type crew struct {
 	large  chan struct{} // one for each of these that holds a large body
 	desks  chan struct{} // one for each page that is processed
 
-	mu   sync.Mutex
-	hold time.Duration // guarded by mu; about how long a place is held
-	turn time.Time     // guarded by mu; when the last host that waits for its turn has it
-	off  int           // guarded by mu; hosts put off since said
-	said time.Time     // guarded by mu; when a lack of places was logged
+	mu    sync.Mutex
+	hold  time.Duration            // guarded by mu; about how long a place is held
+	ended time.Time                // guarded by mu; when one was last left, or the line began
+	line  list.List                // guarded by mu; of *waiter, those who came first in front
+	in    map[string]*list.Element // guarded by mu; by site
+	taken int                      // guarded by mu; how many have left the line
+	said  time.Time                // guarded by mu; when a lack of places was logged
+}
+
+// waiter is a site in line for a place.
+type waiter struct {
+	site   string
+	number int       // how many came before
+	due    time.Time // when it tries again
 }
 
 func newCrew(o *Options) *crew {
@@ -50,36 +62,67 @@ func newCrew(o *Options) *crew {
 		places = 0
 	}
 	return &crew{
-		log: o.Logger, hold: promptly,
+		log: o.Logger, hold: promptly / 10, in: map[string]*list.Element{},
 		places: make(chan struct{}, places), large: make(chan struct{}, o.Workers), desks: make(chan struct{}, o.Workers),
 	}
 }
 
 // took records how long a contact without a worker took.
-func (c *crew) took(d time.Duration) {
+func (c *crew) took(d time.Duration, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hold += (d - c.hold) / 16
+	c.ended = now
 }
 
-// wait returns how long a host without a place waits for its turn. Turns come as often as places
-// become free.
-func (c *crew) wait(now time.Time) time.Duration {
+// turn returns zero if a site may have one of the free places, otherwise after which time it tries again.
+// A place is for the first in line: one that comes later waits although the place is free.
+func (c *crew) turn(site string, free int, now time.Time) (wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.turn.Before(now) {
-		c.turn = now
+	own := c.in[site]
+	e := c.line.Front()
+	for e != nil && e != own && free > 0 {
+		next := e.Next()
+		if now.Sub(e.Value.(*waiter).due) > lateMost {
+			c.leaveLocked(e)
+		} else {
+			free--
+		}
+		e = next
 	}
-	c.turn = c.turn.Add(max(1, c.hold/time.Duration(cap(c.places))))
-	if now.Add(turnMost).Before(c.turn) {
-		c.turn = now.Add(turnMost)
+	if free > 0 {
+		if own != nil {
+			c.leaveLocked(own)
+		}
+		return 0
 	}
-	if c.off++; now.Sub(c.said) >= shortEach {
+	if now.Sub(c.said) >= shortEach {
 		c.log.Warn("many hosts do not answer, or slowly: other hosts that have not answered yet wait for them; more Workers allow more contacts",
-			"waiting", len(c.places), "most", cap(c.places), "hosts", c.off)
-		c.said, c.off = now, 0
+			"waiting", len(c.places), "most", cap(c.places), "hosts", c.line.Len()+1)
+		c.said = now
 	}
-	return c.turn.Sub(now)
+	if own == nil {
+		if c.line.Len() == lineMost {
+			return turnMost
+		}
+		if c.line.Len() == 0 {
+			c.ended = now
+		}
+		own = c.line.PushBack(&waiter{site: site, number: c.taken + c.line.Len()})
+		c.in[site] = own
+	}
+	w := own.Value.(*waiter)
+	hold := min(max(c.hold, now.Sub(c.ended)), turnMost)
+	wait = time.Duration(w.number-c.taken+1) * hold / time.Duration(cap(c.places))
+	wait = min(max(wait, hold/32, time.Millisecond), turnMost) // a free place waits for the first in line
+	w.due = now.Add(wait)
+	return wait
+}
+
+func (c *crew) leaveLocked(e *list.Element) {
+	delete(c.in, c.line.Remove(e).(*waiter).site)
+	c.taken++
 }
 
 // shift is one worker's share of the crew's resources.
@@ -131,21 +174,27 @@ func (r *run) relieve() {
 }
 
 // depart prepares a contact for a lease. If its site has given no page yet, or gave the last one
-// slowly, it needs no worker, but a place. It returns false if the contact must wait for a place:
+// slowly, it needs no worker, but a place. It returns how long the contact must wait for one:
 // a site that has answered does not wait for its first page.
-func (r *run) depart(l frontier.Lease) bool {
+func (r *run) depart(l frontier.Lease) (wait time.Duration) {
 	c, s := r.c.crew, r.shift
-	pace := r.c.gate.paceOf(siteOf(l.Entry.URL))
+	site := siteOf(l.Entry.URL)
+	pace := r.c.gate.paceOf(site)
 	if pace == prompt || cap(c.places) == 0 {
-		return true
+		return 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := cap(c.places) / 4
-	if pace == young {
-		left = 0
+	switch {
+	case s.relieved:
+	case pace == young:
+		r.relieveLocked(c.places) // or it waits as a worker
+	default:
+		if wait = c.turn(site, cap(c.places)-cap(c.places)/4-len(c.places), r.c.now()); wait == 0 && !r.relieveLocked(c.places) {
+			return promptly // hosts that became slow have just taken all
+		}
 	}
-	return s.relieved || cap(c.places)-len(c.places) > left && r.relieveLocked(c.places) || pace == young
+	return wait
 }
 
 // await sends a request with send, and returns when its result may be processed.
@@ -179,14 +228,15 @@ func (r *run) await(ctx context.Context, q fetch.Request, send func(context.Cont
 	s.late.Stop()
 	took := time.Since(began)
 	if s.wait(false) {
-		c.took(took)
+		c.took(took, r.c.now())
 	}
 	if !isRobots(q.URL) {
-		pace := slow
-		if err == nil && took < slowly {
-			pace = prompt
+		switch {
+		case took >= slowly || err != nil && took >= promptly:
+			r.c.gate.gave(siteOf(q.URL), slow)
+		case err == nil:
+			r.c.gate.gave(siteOf(q.URL), prompt)
 		}
-		r.c.gate.gave(siteOf(q.URL), pace)
 	}
 	if !s.sit(r.fetches, c) {
 		err = r.fetches.Err()

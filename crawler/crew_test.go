@@ -56,8 +56,8 @@ var (
 	quick  = answer{status: 404}
 )
 
-// Hosts that do not answer, or slowly, however many, take no pace from those that do; and what there
-// is at once has a bound.
+// Hosts that do not answer, or slowly, however many, take no pace from those that have answered; and what
+// there is at once has a bound.
 func TestNoHostStandsInTheWay(t *testing.T) {
 	const workers = 4
 	for name, add := range map[string]func(w *fakeWeb) []string{
@@ -96,10 +96,12 @@ func TestNoHostStandsInTheWay(t *testing.T) {
 				others := add(web)
 				_, err := c.Seed(t.Context(), append(others[:len(others)/10], honest...)...)
 				require.NoError(t, err)
-				_, err = c.Seed(t.Context(), others[len(others)/10:]...)
-				require.NoError(t, err)
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer cancel()
+				time.AfterFunc(time.Second, func() {
+					_, err := c.Seed(ctx, others[len(others)/10:]...)
+					assert.NoError(t, err)
+				})
 				require.ErrorIs(t, c.Run(ctx), context.DeadlineExceeded)
 				assert.GreaterOrEqual(t, len(web.requests("http://honest")), 2700, "3,000 are due")
 				assert.LessOrEqual(t, w.most.Load(), int64(workers+workers*placesEach))
@@ -136,25 +138,76 @@ func TestOneWorkerContactsOneHostAtATime(t *testing.T) {
 	})
 }
 
-// A host that waits for its turn has it: none starves behind those that do not answer.
+// Hosts have places in the order of their arrival: none waits longer than those before it hold them.
 func TestNewHostsHaveTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := newWeb()
 		seeds := web.addHosts("honest", 1, 1000, quick, quick) // else the network would seem to be away
-		seeds = append(seeds, web.addHosts("silent", 300, 1, silent, silent)...)
-		seeds = append(seeds, web.addHosts("new", 20, 1, quick, quick)...)
+		for i := range 10 {
+			seeds = append(seeds, web.addHosts(fmt.Sprintf("silent%d-", i), 30, 1, silent, silent)...)
+			seeds = append(seeds, web.addHosts(fmt.Sprintf("new%d-", i), 2, 1, quick, quick)...)
+		}
 		f := openFrontier(t, frontier.Options{})
 		c := newCrawler(t, f, web, Options{Workers: 2})
 		_, err := c.Seed(t.Context(), seeds...)
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*30*time.Second/(2*placesEach*3/4)*12/10)
 		defer cancel()
-		_ = c.Run(ctx)
+		require.ErrorIs(t, c.Run(ctx), context.DeadlineExceeded)
 		hosts := map[string]bool{}
-		for _, r := range web.requests("http://new") {
+		for _, r := range web.requests("http://") {
 			hosts[r.host] = true
 		}
-		assert.Equal(t, 20, len(hosts))
+		assert.Equal(t, len(seeds), len(hosts))
+	})
+}
+
+// A place is for the first in line, unless it does not come for it.
+func TestLine(t *testing.T) {
+	c := newCrew(&Options{Workers: 2, Logger: slog.New(slog.DiscardHandler)})
+	now := time.Now()
+	assert.Zero(t, c.turn("before", 1, now))
+	first, second := c.turn("a", 0, now), c.turn("b", 0, now)
+	assert.Greater(t, second, first)
+	now = now.Add(second)
+	assert.NotZero(t, c.turn("b", 1, now), "it is a's")
+	assert.NotZero(t, c.turn("new", 2, now), "one is a's, the other b's")
+	assert.Zero(t, c.turn("b", 2, now))
+	now = now.Add(lateMost + turnMost)
+	assert.Zero(t, c.turn("c", 1, now), "neither a nor new came")
+	assert.Zero(t, c.line.Len()+len(c.in))
+
+	for i := range lineMost {
+		c.turn(fmt.Sprint(i), 0, now)
+	}
+	assert.Equal(t, turnMost, c.turn("beyond", 0, now))
+	assert.Equal(t, lineMost, c.line.Len())
+}
+
+// A failure that takes no time takes no place from a host that answers.
+func TestPromptFailureNeedsNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := newWeb()
+		seeds := web.addHosts("honest", 2, 1000, quick, quick)
+		web.pages[seeds[0]] = func(n int) answer {
+			if n == 1 {
+				return answer{class: fetch.Connect}
+			}
+			return quick
+		}
+		silent := web.addHosts("silent", 300, 1, silent, silent)
+		f := openFrontier(t, frontier.Options{Backoff: frontier.Backoff{Base: time.Second}, Retry: frontier.Retries(2, time.Second)})
+		c := newCrawler(t, f, web, Options{Workers: 2})
+		_, err := c.Seed(t.Context(), seeds...)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		time.AfterFunc(time.Second/2, func() {
+			_, err := c.Seed(ctx, silent...)
+			assert.NoError(t, err)
+		})
+		require.ErrorIs(t, c.Run(ctx), context.DeadlineExceeded)
+		assert.Equal(t, 2, web.asks[seeds[0]])
 	})
 }
 

@@ -341,7 +341,7 @@ const (
 	mute   sitePace = iota // it has not answered
 	young                  // it has answered, but with no page yet
 	prompt                 // the last page came without much delay
-	slow                   // the last page did not
+	slow                   // the last page did not; a failure that took no time changes nothing
 )
 
 // gave records how the last page of a site came.

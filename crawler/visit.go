@@ -74,14 +74,14 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	case later:
 		return false, r.done(l, frontier.Outcome{Result: frontier.PutOff, Uncontacted: true, Next: time.Now().Add(d.wait)})
 	case ask:
-		if !r.depart(l) {
+		if wait := r.depart(l); wait > 0 {
 			c.gate.release(d.ask.site, c.now())
-			return false, r.handBack(l, c.crew.wait(c.now()), 0)
+			return false, r.handBack(l, wait, 0)
 		}
 		return false, r.askRobots(l, d.ask)
 	}
-	if !r.depart(l) {
-		return false, r.handBack(l, c.crew.wait(c.now()), d.delay)
+	if wait := r.depart(l); wait > 0 {
+		return false, r.handBack(l, wait, d.delay)
 	}
 	return r.get(l, d.delay)
 }
