@@ -251,7 +251,8 @@ func TestSeedsOfAFileAreJudgedOnce(t *testing.T) {
 	assert.Error(t, judged("seeds").err())
 }
 
-// Seeds of a file are added once; lines behind one that is refused are read, and it is named, at each start.
+// Seeds of a file are added once; lines behind one that the crawl refuses are read at each start. Bad lines and
+// refused ones are named at each start.
 func TestSeedsOfAFileAreAddedOnce(t *testing.T) {
 	web, addr := serve(t, 0)
 	t.Chdir(t.TempDir())
@@ -259,7 +260,7 @@ func TestSeedsOfAFileAreAddedOnce(t *testing.T) {
 		require.NoError(t, os.WriteFile("seeds", []byte(text), 0o600))
 		require.NoError(t, os.Chtimes("seeds", at, at))
 		status, _, stderr := command(t, t.Context(), "-dir", "state", "-proxy", "http://"+addr, "-delay", "0s", "-seeds-file", "seeds")
-		require.Contains(t, []int{exitOK, exitNothing}, status, stderr)
+		require.Contains(t, []int{exitOK, exitError, exitNothing}, status, stderr)
 		return stderr
 	}
 	many := func(line string) string { return strings.Repeat(line+"\n", seedBatch) }
@@ -269,10 +270,15 @@ func TestSeedsOfAFileAreAddedOnce(t *testing.T) {
 	assert.NotContains(t, crawl(many("???????????")+many("???????????"), at), "seeds left out", "of the same length and time: not read")
 	at = at.Add(time.Second)
 	first = crawl(many("a.example/3")+many("???????????"), at)
-	require.Contains(t, first, "seeds left out")
-	again := crawl(many("???????????")+"a.example/4\n"+many("???????????")[12:], at)
-	assert.Contains(t, again, "seeds left out")
-	assert.Contains(t, again, "seeds:1002: seed")
-	assert.NotContains(t, again, "seeds:1: seed")
+	for _, text := range []string{first, crawl(many("a.example/3")+many("a.example/4"), at)} {
+		assert.Contains(t, text, "seeds:1001: seed")
+		assert.Contains(t, text, "and 990 more of -seeds-file")
+	}
+	assert.Zero(t, web.asks["http://a.example/4"], "the file is as it was: bad lines keep none behind them from being known")
+	at = at.Add(time.Second)
+	long := "a.example/" + strings.Repeat("5", 5000) // the crawl refuses it
+	crawl(long+"\n"+many("???????????"), at)
+	again := crawl(long+"\n"+many("a.example/4"), at)
+	assert.Contains(t, again, "http://a.example/555")
 	assert.Equal(t, 1, web.asks["http://a.example/4"])
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -86,6 +87,8 @@ type seedsFound struct {
 	Seeds int      // their number
 	Hosts []string // all
 	First []string // seeds, normalized
+	Bad   []string // what is wrong with lines: the first of each file
+	Wrong int      // the number of such lines
 }
 
 // judging names the files of seeds as they are, and what else decides what is found in them; empty: there is
@@ -150,6 +153,10 @@ func (s *settings) judgeSeedFiles(ctx context.Context) {
 			}
 			return ctx.Err()
 		})
+		s.listed.Wrong += wrong
+		for _, err := range bad {
+			s.listed.Bad = append(s.listed.Bad, err.Error())
+		}
 		switch {
 		case ctx.Err() != nil: // the crawl stops before it begins
 			return
@@ -194,10 +201,8 @@ func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int
 			}
 		}()
 	}
-	leave := func(err error) {
-		if refused++; refused <= maxTold {
-			own = append(own, err)
-		}
+	for _, text := range s.listed.Bad {
+		own = append(own, errors.New(text))
 	}
 	flush := func() error {
 		n, err := c.Seed(ctx, batch...)
@@ -207,7 +212,9 @@ func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int
 			return err
 		}
 		for _, e := range bad {
-			leave(e)
+			if refused++; refused <= maxTold {
+				own = append(own, e)
+			}
 		}
 		s.unadded -= int64(len(batch))
 		if batch = batch[:0]; refused == 0 {
@@ -222,8 +229,7 @@ func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int
 			}
 			u, err := s.seedOf(path, l)
 			if err != nil {
-				leave(err)
-				return nil
+				return nil // s.listed has it
 			}
 			if batch = append(batch, u); len(batch) < seedBatch {
 				return nil
@@ -237,5 +243,5 @@ func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int
 			return added, refused, own, err
 		}
 	}
-	return added, refused, own, nil
+	return added, refused + s.listed.Wrong, own, nil
 }
