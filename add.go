@@ -96,6 +96,7 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8, verdicts
 	f.prepare(o, entries, 0, p, nil)
 	n, err = f.add(ctx, o)
 	admitted = err == nil
+	f.tellFound(o)
 	if len(o.refused) > 0 {
 		err = f.refused(o.refused, err)
 	}
@@ -221,6 +222,9 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 		}
 		f.core.Stats.Duplicates++
 		o.verdict(e.index, EntryKnown)
+		if f.riser != nil {
+			o.found = append(o.found, *e)
+		}
 		if e.hint {
 			f.hintLocked(o, e)
 		}
@@ -277,6 +281,7 @@ func (f *Frontier) prepareLinks(ctx context.Context, l *Lease, out *Outcome, ver
 		f.prepare(o, links, len(out.Add)-len(links)-len(rest), 0, l)
 		f.orphans(o, l, out.Add)
 		_, err := f.add(ctx, o)
+		f.tellFound(o)
 		refused := o.refused
 		switch {
 		case errors.Is(err, ErrFull):
@@ -567,7 +572,7 @@ func (f *Frontier) outlinksLocked(o *op) error {
 
 // memoryLocked is how many bytes the frontier's structures take, Spill excepted.
 func (s *shard) memoryLocked() int64 {
-	return s.core.Memory() + int64(s.controls.Load().Len())*ruleBytes + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size() + s.valueBytes
+	return s.core.Memory() + int64(s.controls.Load().Len())*ruleBytes + s.known.Size() + s.notes.Size() + s.hints.Size() + s.rises.Size() + s.urlRanges.Size() + s.valueBytes
 }
 
 // fixedLocked is how much of that cannot give way: it is neither URLs, nor marks

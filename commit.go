@@ -47,6 +47,7 @@ type op struct {
 	bytes    int    // of all that was written
 	rows     []storage.Row
 	forced   []newEntry // known outlinks to be forced once this is committed
+	found    []newEntry // known URLs, for a Riser
 	refused  []*EntryError
 	verdicts []Verdict // by index of the entries of the call; nil: nobody wants them
 	lookup   lookup
@@ -96,12 +97,13 @@ func (o *op) free() {
 		return
 	}
 	clear(o.entries)
+	clear(o.found)
 	clear(o.absent)
-	entries, buf, absent, l := o.entries[:0], o.buf[:0], o.absent[:0], o.lookup
+	entries, found, buf, absent, l := o.entries[:0], o.found[:0], o.buf[:0], o.absent[:0], o.lookup
 	*o = op{} // it is large: a literal with these would be copied
-	o.entries, o.buf, o.absent = entries, buf, absent
+	o.entries, o.found, o.buf, o.absent = entries, found, buf, absent
 	o.lookup.marks, o.lookup.at, o.lookup.known = l.marks[:0], l.at[:0], l.known[:0]
-	if cap(o.entries) <= maxPooled {
+	if cap(o.entries)+cap(o.found) <= maxPooled {
 		ops.Put(o)
 	}
 }

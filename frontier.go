@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/measure"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/rise"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
@@ -50,6 +51,7 @@ type shared struct {
 	maxDelay  int64     // nanoseconds: opts.Delay.Max()
 	rechecker Rechecker // opts.Scheduler, if it is one
 	hinter    Hinter    // the same
+	riser     Riser     // opts.Prioritizer, if it is one
 	ownKeys   bool      // the user's HostKey names hosts, not HostName
 	hostNames uint64    // fingerprint of HostKey
 
@@ -111,6 +113,7 @@ type shard struct {
 	known     known.URLs
 	notes     timed.Notes
 	hints     hint.Pending
+	rises     rise.Notes
 	forcing   map[storage.Mark]chan struct{} // URLs being forced; closed when that has ended
 	again     map[uint64]*newEntry           // by number of a record: what a Force that met its lease makes of it
 	urlRanges view.Ranges
@@ -229,6 +232,8 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.peeker, _ = o.Spill.(storage.Peeker)
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.hinter, _ = o.Scheduler.(Hinter)
+	f.riser, _ = o.Prioritizer.(Riser)
+	f.rises.Limit = o.MemoryBudget / 64
 	f.hints.Latest = f.hinter != nil || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
 	if o.Spill == nil {
 		f.core.Key = randomKey()

@@ -40,6 +40,7 @@ func (f *Frontier) dispatchLocked() {
 	if f.hints.Len() > 0 {
 		f.startHintsLocked()
 	}
+	f.startRisesLocked()
 	if !f.awaited() && len(f.contacts) == 0 {
 		return
 	}

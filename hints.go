@@ -1,11 +1,12 @@
-// This file applies hints: what changes about a known, scheduled URL when it is found
-// again.
+// This file applies what changes about a known URL when it is found again: hints, if it is scheduled,
+// and a Riser's word, if it waits.
 //
 // There is no index of scheduled URLs; it would take more memory than everything else
 // about them. So package hint collects hints, each with a row on disk, and one walk
 // through all scheduled URLs, in memory and on disk, applies them together. Blocks that
 // are read because they are due are checked, too. A changed URL replaces its record in
-// one commit.
+// one commit. Nor is there one of waiting URLs: package rise notes which deserve more, and
+// one walk through the queues of a host finds them.
 
 package frontier
 
@@ -22,6 +23,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/rise"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
@@ -332,19 +334,29 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 		o.Due = it.At
 		f.endsLocked(o, it.Aux, x.from.Ref)
 		o.entries = append(o.entries, x.next)
-		f.finishing++
-		if f.opts.Spill == nil {
-			f.applyYieldingLocked(o)
-			f.finishing--
-			o.free()
-			continue
+		if f.replaceLocked(o); f.opts.Spill != nil {
+			jobs = append(jobs, o)
 		}
-		f.enqueueLocked(o)
-		jobs = append(jobs, o)
 	}
+	return f.replacedAndUnlock(jobs)
+}
+
+// replaceLocked submits an op that replaces one record in memory.
+func (f *Frontier) replaceLocked(o *op) {
+	f.finishing++
+	if f.opts.Spill != nil {
+		f.enqueueLocked(o)
+		return
+	}
+	f.applyYieldingLocked(o)
+	f.finishing--
+	o.free()
+}
+
+// replacedAndUnlock waits for the commits of such ops.
+func (f *Frontier) replacedAndUnlock(jobs []*op) (err error) {
 	f.dispatchLocked()
 	f.mu.Unlock()
-	var err error
 	for _, o := range jobs {
 		if e := o.done.Result(); e != nil {
 			err = e
@@ -367,12 +379,17 @@ func (f *Frontier) forcedApart(found []hinted, replace func(o *op) error) {
 	for i := range found {
 		held = append(held, found[i].mark)
 	}
+	f.apart(held, func() { _ = replace(o) })
+}
+
+// apart calls replace while no call forces URLs with these marks.
+func (f *Frontier) apart(held []storage.Mark, replace func()) {
 	slices.SortFunc(held, func(a, b storage.Mark) int { return bytes.Compare(a[:], b[:]) }) // as all who take several
 	held = slices.Compact(held)
 	for _, m := range held {
 		_ = f.beginForce(patience.Forever, m)
 	}
-	_ = replace(o)
+	replace()
 	for _, m := range held {
 		f.endForce(m)
 	}
@@ -431,4 +448,137 @@ func (s *shard) ask(x *hinted, now time.Time) {
 	x.other = n.due != x.at || p != x.Priority || b.Weight != was.Weight || b.Depth != was.Depth ||
 		b.History.State != was.History.State || string(b.Meta) != string(was.Meta)
 	n.body = b.Append(nil)
+}
+
+// tellFound asks the Riser about known URLs that were found again, and notes those that deserve more.
+func (f *Frontier) tellFound(o *op) {
+	if len(o.found) == 0 || o.left {
+		return
+	}
+	better := o.found[:0]
+	for _, e := range o.found {
+		b := record.Must(e.body)
+		x := entryOf(&b, e.host)
+		x.Crawl = e.crawl
+		if p := f.riser.Found(x); p > 0 {
+			e.priority = uint8(min(p, f.opts.Priorities))
+			better = append(better, e)
+		}
+	}
+	if len(better) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range better {
+		if i%applyAtOnce == applyAtOnce-1 {
+			f.yield()
+		}
+		e := &better[i]
+		if id := f.core.Lookup(e.hash, e.host); id != 0 && f.core.Hosts.At(id).Waiting > 0 {
+			f.rises.Add(id, e.mark, e.priority, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
+		}
+	}
+	f.startRisesLocked()
+}
+
+// startRisesLocked begins to search a host for URLs that deserve more, if it is time.
+func (f *Frontier) startRisesLocked() {
+	if f.closed || f.draining || !f.rises.Due(f.last) {
+		return
+	}
+	id, notes := f.rises.Begin()
+	h := f.core.Hosts.At(id)
+	host, began := string(f.core.Name(h)), f.last
+	w := rise.NewWalk(f.core, id, notes, func(crawl uint32, url string) storage.Mark { return f.markOf(host, crawl, url) })
+	f.sweepers.Add(1)
+	go func() {
+		defer f.sweepers.Done()
+		moved := f.riseHost(host, w)
+		f.lock()
+		defer f.mu.Unlock()
+		f.rises.End(began, f.last)
+		f.rises.Read += w.Looked
+		f.core.Stats.Risen += moved
+		f.startRisesLocked()
+	}()
+}
+
+// rising is a URL that waits, and what it becomes.
+type rising struct {
+	*rise.Found
+	next newEntry
+}
+
+// riseHost moves the noted URLs of a host that deserve more, and returns how many.
+func (f *Frontier) riseHost(host string, w *rise.Walk) (moved int64) {
+	w.MakeRoom()
+	f.mu.Lock()
+	f.walkHostAndUnlock(w.Walk, w.MakeRoom)
+	for i := range w.Parts {
+		p := &w.Parts[i]
+		records, err := f.readFor(patience.Forever, p.Part, p.Want)
+		if err == nil && !w.Read(p, records) { // what is damaged is reported when its turn comes
+			break
+		}
+	}
+	for chunk := range slices.Chunk(w.Found, hintsAtOnce) {
+		var better []rising
+		f.guard("the Riser", host, func() {
+			for i := range chunk {
+				if next, ok := f.risen(&chunk[i], host); ok {
+					better = append(better, rising{&chunk[i], next})
+				}
+			}
+		})
+		held := make([]storage.Mark, 0, len(better))
+		for _, x := range better {
+			held = append(held, x.Mark)
+		}
+		f.apart(held, func() { moved += f.raise(host, better) })
+	}
+	return moved
+}
+
+// risen asks the Riser what becomes of a URL, and reports whether it rises.
+func (f *Frontier) risen(x *rise.Found, host string) (next newEntry, ok bool) {
+	b := record.Must(x.Body)
+	e := entryOf(&b, host)
+	e.Crawl = x.Crawl
+	b.Weight = f.riser.Rise(e)
+	e.Weight = b.Weight
+	p, err := f.priority(e, historyOf(&b.History))
+	if err != nil || p <= x.Priority {
+		return next, false
+	}
+	return newEntry{index: -1, hash: f.core.HashOf(host), host: host, crawl: x.Crawl, priority: p, forcedAt: x.Seq, body: b.Append(nil)}, true
+}
+
+// raise moves URLs that rise, and returns how many.
+func (f *Frontier) raise(host string, better []rising) (moved int64) {
+	if len(better) == 0 || f.lockOpen() != nil {
+		return 0
+	}
+	var jobs []*op
+	for i := range better {
+		x := &better[i]
+		if f.core.Deleted(host, x.Crawl, x.Seq) {
+			continue
+		}
+		queue, ref, remove, ok := x.Take(f.core)
+		if !ok {
+			continue
+		}
+		o := newOp()
+		f.withdrawLocked(o, queue, ref, remove)
+		o.entries = append(o.entries, x.next)
+		moved++
+		if f.replaceLocked(o); f.opts.Spill != nil {
+			jobs = append(jobs, o)
+		}
+	}
+	if f.replacedAndUnlock(jobs) != nil {
+		return 0
+	}
+	return moved
 }

@@ -45,6 +45,7 @@ type Stats struct {
 	HandedOut  int64    // leases, including those for contact only
 	Done       [8]int64 // Done calls by Result
 	Retried    int64    // failed URLs that were scheduled again
+	Risen      int64    // waiting URLs that a Riser moved
 	GivenUp    int64    // URLs whose tries were used up, or whose hosts were given up
 	Deleted    int64    // URLs that Delete removed
 	Expired    int64    // leases that ended by their deadline
@@ -115,7 +116,7 @@ func (s *shard) statsLocked() Stats {
 		Waiting: x.Waiting, WaitingBy: slices.Clone(x.WaitingBy), Immediate: x.Immediate, Held: s.core.WithheldURLs(),
 		Scheduled: x.Scheduled, Finished: x.Finished, Leased: x.Leased, Pending: int64(s.finishing),
 		BackedOff: x.BackedOff, Quarantined: x.Quarantined,
-		Added: x.Added, Duplicates: x.Duplicates, Refused: x.Refused, HandedOut: x.HandedOut, Done: x.Done, Retried: x.Retried,
+		Added: x.Added, Duplicates: x.Duplicates, Refused: x.Refused, HandedOut: x.HandedOut, Done: x.Done, Retried: x.Retried, Risen: x.Risen,
 		GivenUp: x.GivenUp, Deleted: x.Deleted, Expired: x.Expired, Unreadable: x.Unreadable,
 	}
 	st.Rates.Added, st.Rates.HandedOut, st.Rates.Done = s.rates.Over(x.Totals(s.last))

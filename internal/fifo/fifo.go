@@ -183,7 +183,28 @@ func (s *Store) Find(q *Queue, url []byte, after uint64) (p Place, ok bool) {
 	return p, false
 }
 
-// Remove removes a record that Find found.
+// PlaceOf returns the position of a record that a walk met in the queue behind the record prev; ok is
+// false if it is not behind that any more, and not the first either.
+func (s *Store) PlaceOf(q *Queue, at, prev record.Location) (p Place, ok bool) {
+	if !s.records.Holds(at) {
+		return p, false
+	}
+	for _, x := range [...]*stretch{&q.front, &q.back} {
+		if x.first == at.Ref {
+			return Place{at.Ref, 0, x}, true
+		}
+	}
+	if prev.Ref == 0 || !s.records.Holds(prev) || s.records.At(prev.Ref).Next() != at.Ref {
+		return p, false
+	}
+	x := &q.front
+	if q.back.last == at.Ref { // only the last of a stretch needs to know which it is
+		x = &q.back
+	}
+	return Place{at.Ref, prev.Ref, x}, true
+}
+
+// Remove removes a record that Find or PlaceOf found.
 func (s *Store) Remove(p Place) {
 	next := s.records.At(p.Ref).Next()
 	s.leaves(p.Ref, next)

@@ -94,7 +94,8 @@ type tally struct {
 
 	Added, Duplicates, Refused, HandedOut int64
 	Done                                  [8]int64
-	Retried, GivenUp, Deleted, Expired    int64
+	Retried, Risen                        int64
+	GivenUp, Deleted, Expired             int64
 	Unreadable                            int64
 }
 

@@ -44,6 +44,16 @@ func (t *tables) EndWalk(w *fifo.Walk) {
 	}
 }
 
+// TopPriority is the highest priority of a host's waiting URLs; 0 if none waits.
+func (t *tables) TopPriority(id uint32) uint8 {
+	for qid := t.Hosts.At(id).Queues; qid != 0; qid = t.Queues.At(qid).Sibling {
+		if q := t.Queues.At(qid); q.Waiting > 0 {
+			return q.Priority
+		}
+	}
+	return 0
+}
+
 // Deleted reports whether a record is dead that a sweep may not have found yet.
 func (t *deletedTable) Deleted(host string, crawl uint32, seq uint64) bool {
 	return seq <= t.Tombstones.Of(hostkey.Bytes(host), crawl).Seq ||

@@ -1,0 +1,166 @@
+// Package rise finds waiting URLs that have become more important since they were added.
+//
+// There is no index of waiting URLs. So what is learned about one is noted: a mark and the level that
+// the URL deserves, 8 bytes. When a host has many notes, one walk through its queues serves them all.
+// The package owns the notes (Notes): their memory, and which host is searched next; and the search
+// (Walk), which finds the URLs and takes them out. It asks no policy, and admits nothing. It has no
+// lock: callers hold the frontier's.
+package rise
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+const (
+	// few is the number of waiting URLs up to which any note is worth a walk.
+	few = 128
+	// share of its URLs that must be noted for a walk through a host, and share above its next URL.
+	share, shareAbove = 4, 32
+	// rest is how many times as long as a walk took no other begins.
+	rest = 9
+
+	noteSize = 8
+	hostSize = 96 // about what the first note of a host takes
+
+	levelBits = 7
+	levelMask = 1<<levelBits - 1
+)
+
+// note is the beginning of a mark, and a level in the lowest bits.
+type note uint64
+
+func newNote(m storage.Mark, level uint8) note {
+	return note(binary.LittleEndian.Uint64(m[:])&^levelMask | uint64(level))
+}
+
+func (n note) mark() note   { return n &^ levelMask }
+func (n note) level() uint8 { return uint8(n & levelMask) }
+
+// Notes are notes about the waiting URLs of hosts, by the hosts' numbers.
+//
+// The zero value is empty. Not safe for concurrent use.
+type Notes struct {
+	Limit int64 // bytes from which on each host that gets a note is searched; at twice as many notes are dropped
+
+	hosts   map[uint32]*noted
+	due     []uint32
+	bytes   int64
+	walking bool
+	resume  int64 // no walk begins before
+
+	Counts
+}
+
+// Counts are what was done.
+type Counts struct {
+	Noted, Dropped int64 // notes
+	Walks, Read    int64 // hosts searched, and records looked at
+	Moved          int64 // URLs
+}
+
+// noted are the notes about one host.
+type noted struct {
+	notes []note
+	above int // those that were above its next URL
+	due   bool
+}
+
+// Add notes that a URL of a host deserves a level, if it waits. The host has so many waiting URLs, and
+// the next of them is of level next.
+func (x *Notes) Add(host uint32, m storage.Mark, level uint8, waiting int, next uint8) {
+	if x.bytes > 2*x.Limit {
+		x.Dropped++
+		return
+	}
+	h := x.hosts[host]
+	if h == nil {
+		if x.hosts == nil {
+			x.hosts = map[uint32]*noted{}
+		}
+		h = &noted{}
+		x.hosts[host] = h
+		x.bytes += hostSize
+	}
+	if len(h.notes) == cap(h.notes) && len(h.notes) > few {
+		h.compact()
+	}
+	before := cap(h.notes)
+	h.notes = append(h.notes, newNote(m, level))
+	x.bytes += noteSize * int64(cap(h.notes)-before)
+	x.Noted++
+	if level > next {
+		h.above++
+	}
+	if !h.due && (waiting <= few || len(h.notes)*share >= waiting || h.above*shareAbove >= waiting || x.bytes > x.Limit) {
+		h.due = true
+		x.due = append(x.due, host)
+	}
+}
+
+// compact sorts notes, and keeps the highest of each URL.
+func (h *noted) compact() {
+	slices.Sort(h.notes)
+	kept := h.notes[:0]
+	for _, n := range h.notes {
+		if last := len(kept) - 1; last >= 0 && kept[last].mark() == n.mark() {
+			kept[last] = n
+			continue
+		}
+		kept = append(kept, n)
+	}
+	h.notes = kept
+}
+
+// Due reports whether a walk should begin.
+func (x *Notes) Due(now int64) bool { return len(x.due) > 0 && !x.walking && now >= x.resume }
+
+// Begin returns the next host to search, and takes its notes. Walks do not overlap: call End.
+func (x *Notes) Begin() (host uint32, notes []note) {
+	host = x.due[0]
+	if x.due = x.due[1:]; len(x.due) == 0 {
+		x.due = nil
+	}
+	h := x.hosts[host]
+	delete(x.hosts, host)
+	x.bytes -= hostSize + noteSize*int64(cap(h.notes))
+	h.compact()
+	x.walking = true
+	x.Walks++
+	return host, h.notes
+}
+
+// End ends a walk. Walks take about a tenth of the time.
+func (x *Notes) End(began, now int64) {
+	x.walking = false
+	x.resume = now + rest*(now-began)
+}
+
+// Size returns the memory in bytes.
+func (x *Notes) Size() int64 { return x.bytes + 4*int64(cap(x.due)) }
+
+// Check verifies the recorded memory of the notes, and that each host with a walk to come has notes. It
+// reports violations.
+func (x *Notes) Check(bad func(format string, args ...any)) {
+	bytes, due := int64(0), 0
+	for _, h := range x.hosts {
+		bytes += hostSize + noteSize*int64(cap(h.notes))
+		due += bits.OnesCount(bit(h.due))
+	}
+	if bytes != x.bytes {
+		bad("F6: notes take %d bytes, counted %d", bytes, x.bytes)
+	}
+	if due != len(x.due) {
+		bad("F8: %d hosts with notes wait for a walk, listed %d", due, len(x.due))
+	}
+}
+
+func bit(b bool) uint {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,147 @@
+package rise
+
+import (
+	"slices"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// most is how many URLs one walk finds.
+const most = 4096
+
+// Found is a waiting URL that was noted.
+type Found struct {
+	Mark     storage.Mark
+	Crawl    uint32
+	Priority uint8 // as admitted
+	Seq      uint64
+	Body     []byte
+
+	queue  uint32
+	at     record.Location    // in memory
+	behind [2]record.Location // the record before it, and the last before it that was not noted
+	part   *Part              // or on disk
+	pos    int
+}
+
+// Part is a part on disk with records to be read.
+type Part struct {
+	storage.Part
+	Want  uint32
+	id    uint32
+	queue uint32
+	crawl uint32
+	level uint8
+}
+
+// Walk is a search for the noted URLs of one host. First it is stepped through the queues, with a call of
+// MakeRoom before each step; then its Parts are read.
+type Walk struct {
+	*fifo.Walk
+	Found []Found
+	Parts []Part
+
+	core   *mercator.Core
+	mark   func(crawl uint32, url string) storage.Mark
+	notes  []note
+	top    uint8              // the highest level noted
+	queue  uint32             // of the records met last
+	behind [2]record.Location // the last, and the last that was not noted
+	Looked int64              // at records
+}
+
+// NewWalk begins a walk through a host with the notes that Begin returned.
+func NewWalk(core *mercator.Core, host uint32, notes []note, mark func(crawl uint32, url string) storage.Mark) *Walk {
+	w := &Walk{core: core, mark: mark, notes: notes, Walk: core.BeginWalk(host, nil)}
+	w.Part, w.Record = w.visitPart, w.visit
+	for _, n := range notes {
+		w.top = max(w.top, n.level())
+	}
+	return w
+}
+
+// MakeRoom makes room for what a step finds.
+func (w *Walk) MakeRoom() {
+	w.Parts, w.Found = slices.Grow(w.Parts, view.AtOnce), slices.Grow(w.Found, 8)
+}
+
+func (w *Walk) visitPart(queue, id uint32) {
+	want := w.core.Blocks.Unread(id)
+	if q := w.core.Queues.At(queue); want != 0 && q.Priority < w.top {
+		w.Parts = append(w.Parts, Part{w.core.Blocks.Part(id), want, id, queue, w.core.CrawlNumber(q), q.Priority})
+	}
+}
+
+func (w *Walk) visit(queue uint32, ref arena.Ref) (more bool) {
+	q, r := w.core.Queues.At(queue), w.core.Records.At(ref)
+	if w.queue != queue {
+		w.queue, w.behind = queue, [2]record.Location{}
+	}
+	if q.Priority >= w.top {
+		return true
+	}
+	at := w.core.Records.Locate(ref)
+	x, ok := w.look(w.core.CrawlNumber(q), q.Priority, r.Body())
+	if ok {
+		x.Seq, x.Body, x.queue, x.at, x.behind = r.Seq(), slices.Clone(r.Body()), queue, at, w.behind
+		w.Found = append(w.Found, x)
+	} else {
+		w.behind[1] = at
+	}
+	w.behind[0] = at
+	return len(w.Found) < min(most, len(w.notes))
+}
+
+// look looks for a note about a URL that waits with a priority below what is noted.
+func (w *Walk) look(crawl uint32, priority uint8, body []byte) (x Found, ok bool) {
+	w.Looked++
+	b, err := record.Decode(body)
+	if err != nil {
+		return x, false
+	}
+	m := w.mark(crawl, string(b.URL))
+	n := newNote(m, 0)
+	i, _ := slices.BinarySearch(w.notes, n)
+	if i == len(w.notes) || w.notes[i].mark() != n || w.notes[i].level() <= priority {
+		return x, false
+	}
+	return Found{Mark: m, Crawl: crawl, Priority: priority}, true
+}
+
+// Read looks at the records of a part that were read. It reports whether to go on with the next.
+func (w *Walk) Read(p *Part, records []fifo.Loaded) (more bool) {
+	for _, r := range records {
+		if x, ok := w.look(p.crawl, p.level, r.Body); ok {
+			x.Seq, x.Body, x.queue, x.part, x.pos = r.Seq, r.Body, p.queue, p, r.Pos
+			w.Found = append(w.Found, x)
+		}
+	}
+	return len(w.Found) < min(most, len(w.notes))
+}
+
+// Take returns the queue and record of a URL that was found, and what takes it out of its queue. ok is
+// false if it does not wait there any more. Take those of one walk in the order in which it found them.
+func (x *Found) Take(c *mercator.Core) (queue uint32, ref arena.Ref, remove func(), ok bool) {
+	if p := x.part; p != nil {
+		if !c.Blocks.Has(p.Block) || c.Blocks.Part(p.id) != p.Part || c.Blocks.Unread(p.id)&(1<<x.pos) == 0 {
+			return 0, 0, nil, false
+		}
+		ref := c.Records.Store(x.Seq, x.Body)
+		c.Fifo.SetHome(ref, p.id, x.pos)
+		return x.queue, ref, func() {}, true
+	}
+	if !c.Records.Holds(x.at) {
+		return 0, 0, nil, false
+	}
+	for _, prev := range x.behind {
+		if at, ok := c.Fifo.PlaceOf(&c.Queues.At(x.queue).Queue, x.at, prev); ok {
+			return x.queue, x.at.Ref, func() { c.Fifo.Remove(at) }, true
+		}
+	}
+	return 0, 0, nil, false
+}

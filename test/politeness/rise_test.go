@@ -1,0 +1,246 @@
+// This file tests what becomes of URLs that wait and are linked to again.
+
+package politeness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// counting is a Riser whose priority is the number of links to a URL, up to 8.
+type counting struct {
+	mu    sync.Mutex
+	links map[string]int
+}
+
+func (c *counting) level(url string, more int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.links == nil {
+		c.links = map[string]int{}
+	}
+	c.links[url] += more
+	return min(8, 1+c.links[url])
+}
+
+func (c *counting) Priority(e frontier.Entry, _ frontier.History) int { return c.level(e.URL, 0) }
+
+func (c *counting) Found(e frontier.Entry) int { return c.level(e.URL, 1) }
+
+func (c *counting) Rise(e frontier.Entry) float64 { return float64(c.level(e.URL, 0)) }
+
+// rising runs a test with a Riser, the highest priority first.
+func rising(t *testing.T, o frontier.Options, test func(*testing.T, *harness.World)) {
+	o.Selector = selector.Strict()
+	o.Priorities = 8
+	for _, kept := range []bool{false, true} {
+		t.Run(fmt.Sprintf("on a store=%v", kept), func(t *testing.T) {
+			o := o
+			if o.Prioritizer == nil {
+				o.Prioritizer = &counting{}
+			}
+			if kept {
+				test(t, harness.NewStoredWorld(t, o, spill.Options{}))
+				return
+			}
+			test(t, harness.NewWorld(t, o))
+		})
+	}
+}
+
+// linked adds URLs again.
+func linked(w *harness.World, urls ...string) {
+	w.Helper()
+	var es []frontier.Entry
+	for _, u := range urls {
+		es = append(es, frontier.Entry{URL: u, Meta: []byte("not taken")})
+	}
+	n, err := w.F.Add(context.Background(), es...)
+	require.NoError(w, err)
+	require.Zero(w, n, "they are known")
+	hook.Of(w.F).Sweep()
+}
+
+// A URL that waits rises with its links, wherever it lies; what else is known about it stays, and it
+// survives a kill. Others keep their order.
+func TestWaitingURLsRise(t *testing.T) {
+	for _, n := range []int{20, 5000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			rising(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
+				url := func(i int) string { return fmt.Sprintf("http://a.example/%d", i) }
+				es := make([]frontier.Entry, n)
+				for i := range es {
+					es[i] = frontier.Entry{URL: url(i), Meta: []byte(url(i)), Depth: 3}
+				}
+				_, err := w.F.Add(context.Background(), es...)
+				require.NoError(t, err)
+				w.OnDisk()
+				late := []int{n - 1, n / 2, n/2 + 1, n/2 + 2, 0, n - 3}
+				for i, x := range late {
+					for range i + 1 {
+						linked(w, url(x))
+					}
+				}
+				for range n/32 + 1 { // until there are enough notes
+					linked(w, url(late[5]))
+				}
+				require.Positive(t, w.F.Stats().Risen)
+				require.NoError(t, w.F.Check())
+				if w.Machine != nil {
+					w = w.Killed()
+				}
+				for i := range late {
+					l := w.Next()
+					require.Equal(t, url(late[5-i]), l.Entry.URL)
+					require.Equal(t, []any{[]byte(l.Entry.URL), 3, 1}, []any{l.Entry.Meta, l.Entry.Depth, l.Attempt})
+					require.Greater(t, l.Entry.Weight, 1.)
+					w.Fetched(l, 0, frontier.Outcome{})
+				}
+				for i := range 3 {
+					l := w.Next()
+					require.Equal(t, url(i+1), l.Entry.URL)
+					w.Fetched(l, 0, frontier.Outcome{})
+				}
+			})
+		})
+	}
+}
+
+// A URL of links rises as well: that of one page, and those of another.
+func TestOutlinksRaise(t *testing.T) {
+	rising(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
+		w.AddMany("a.example", 20)
+		links := []frontier.Entry{{URL: "http://a.example/17"}, {URL: "http://b.example/"}}
+		l := w.Next()
+		require.NoError(t, w.F.Done(l, frontier.Outcome{Add: links}))
+		hook.Of(w.F).Sweep()
+		w.NextIs(0, "http://b.example/")
+		l = w.Next()
+		require.Equal(t, "http://a.example/17", l.Entry.URL)
+		links[0].URL = "http://a.example/13"
+		x := w.F.DoneAll(context.Background(), []frontier.End{{Lease: l, Outcome: frontier.Outcome{Add: links}}})
+		require.NoError(t, x[0].Err)
+		hook.Of(w.F).Sweep()
+		require.Equal(t, "http://a.example/13", w.Next().Entry.URL)
+	})
+}
+
+// What is leased, scheduled, finished, deleted or held by a rule does not move.
+func TestOthersDoNotRise(t *testing.T) {
+	rising(t, frontier.Options{Keep: true}, func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/1", "http://a.example/2", "http://a.example/3", "http://a.example/4")
+		l := w.Next()
+		linked(w, l.Entry.URL)
+		require.NoError(t, w.F.Done(l, frontier.Outcome{}))
+		linked(w, l.Entry.URL)
+		l = w.Next()
+		require.NoError(t, w.F.Done(l, frontier.Outcome{Next: harness.Dawn.Add(24 * time.Hour)}))
+		linked(w, l.Entry.URL)
+		_, err := w.F.Delete(context.Background(), frontier.Host("a.example"))
+		require.NoError(t, err)
+		linked(w, "http://a.example/3")
+		require.Zero(t, w.F.Stats().Risen)
+		require.Zero(t, w.F.Stats().Waiting)
+	})
+}
+
+// faultyRiser panics for a while.
+type faultyRiser struct {
+	counting
+	faulty bool
+}
+
+func (r *faultyRiser) Rise(e frontier.Entry) float64 {
+	if r.faulty {
+		panic("no")
+	}
+	return r.counting.Rise(e)
+}
+
+func TestPanicOfARiser(t *testing.T) {
+	r := &faultyRiser{faulty: true}
+	w := harness.NewWorld(t, frontier.Options{Prioritizer: r, Priorities: 8, Selector: selector.Strict()})
+	w.AddMany("a.example", 5)
+	linked(w, "http://a.example/3")
+	_, err := w.F.Next(t.Context())
+	require.ErrorContains(t, err, "the Riser")
+	r.faulty = false
+	linked(w, "http://a.example/4")
+	require.Equal(t, "http://a.example/4", w.Next().Entry.URL)
+}
+
+// Beside everything else nothing is lost or comes twice.
+func TestRisingBesideTheRest(t *testing.T) {
+	rising(t, frontier.Options{Delay: frontier.FixedDelay(0), Retry: frontier.Retries(2, 0), MemoryBudget: 8 << 20}, func(t *testing.T, w *harness.World) {
+		const hosts, each, workers = 7, 900, 4
+		url := func(i int) string { return fmt.Sprintf("http://h%d.example/%d", i%hosts, i/hosts) }
+		var es []frontier.Entry
+		for i := range hosts * each {
+			es = append(es, frontier.Entry{URL: url(i)})
+		}
+		_, err := w.F.Add(t.Context(), es...)
+		require.NoError(t, err)
+		var mu sync.Mutex
+		got := map[string]int{}
+		var wait sync.WaitGroup
+		for n := range workers {
+			wait.Go(func() {
+				rnd := rand.New(rand.NewPCG(uint64(n), 1))
+				for {
+					l, _, err := w.F.TryNext()
+					switch {
+					case errors.Is(err, frontier.ErrExhausted):
+						return
+					case errors.Is(err, frontier.ErrNotDue):
+						w.Clock.Advance(time.Microsecond)
+						continue
+					}
+					if !assert.NoError(t, err) {
+						return
+					}
+					var o frontier.Outcome
+					for range 8 {
+						o.Add = append(o.Add, frontier.Entry{URL: url(int(float64(hosts*each) * rnd.Float64() * rnd.Float64()))})
+					}
+					mu.Lock()
+					got[l.Entry.URL]++
+					mu.Unlock()
+					assert.NoError(t, w.F.Done(l, o))
+					switch scope := frontier.Host(l.Host); rnd.IntN(400) {
+					case 0:
+						if w.Machine != nil {
+							assert.NoError(t, hook.Of(w.F).MoveNow(true))
+						}
+					case 1:
+						assert.NoError(t, w.F.Pause(scope))
+						assert.NoError(t, w.F.Resume(scope))
+					case 2:
+						x := l.Entry
+						x.URL += "?again"
+						_, err := w.F.CrawlNow(context.Background(), x)
+						assert.NoError(t, err)
+					}
+				}
+			})
+		}
+		wait.Wait()
+		require.Positive(t, w.F.Stats().Risen)
+		for i := range hosts * each {
+			require.Equal(t, 1, got[url(i)], url(i))
+		}
+		require.NoError(t, w.F.Check())
+	})
+}
