@@ -461,7 +461,7 @@ func (f *Frontier) reviseLanes() {
 }
 
 // Forget discards what was learned about a host: its Crawl-delay, its back-off or
-// quarantine with the failures behind it, and its group, even one set by Assign. Its
+// quarantine with the failures behind it, its standing, and its group, even one set by Assign. Its
 // URLs, the rules, and the counts of limits stay.
 //
 // So does its clock: the host is contacted no earlier than its last contact, the
@@ -472,18 +472,30 @@ func (f *Frontier) reviseLanes() {
 // Forget is durable when it returns; if the Spill fails the change is in force, and the
 // next Done of the host stores it.
 func (f *Frontier) Forget(host string) error {
+	return f.changeHost("forget", host, false, func(id uint32) {
+		h := f.core.Hosts.At(id)
+		f.core.Unlearn(id, f.last, max(f.core.StartsAt, f.startOfHost(string(f.core.Name(h))), f.core.StartAfter(h.CrawlDelayNs())))
+	})
+}
+
+// changeHost changes what is known of a host, and makes that durable. A host about which nothing is
+// known is made if create is set.
+func (f *Frontier) changeHost(what, host string, create bool, change func(id uint32)) error {
 	host, err := f.hostKey(host)
 	if err != nil {
-		return fmt.Errorf("frontier: forget: %w", err)
+		return fmt.Errorf("frontier: %s: %w", what, err)
 	}
 	if err := f.lockWithHost(context.Background(), host); err != nil {
 		return err
 	}
 	c := f.core
-	id := c.Lookup(f.core.HashOf(host), host)
-	if id == 0 {
+	id := c.Lookup(c.HashOf(host), host)
+	if id == 0 && !create {
 		f.mu.Unlock()
 		return nil
+	}
+	if id == 0 {
+		id = c.Ensure(c.HashOf(host), host)
 	}
 	h := c.Hosts.At(id)
 	if h.Place == mercator.Departing {
@@ -492,7 +504,7 @@ func (f *Frontier) Forget(host string) error {
 	o := newOp()
 	defer o.free()
 	f.pinLocked(o, id)
-	f.core.Unlearn(id, f.last, max(c.StartsAt, f.startOfHost(host), f.core.StartAfter(h.CrawlDelayNs())))
+	change(id)
 	if f.opts.Spill != nil {
 		h.Set(mercator.Unsaved)
 		f.noteLocked(o, id, h.Due, h.Why, f.last)

@@ -41,6 +41,20 @@ type Riser interface {
 	Rise(waiting Entry) (weight float64)
 }
 
+// SetStanding moves all URLs of a host up by levels, or down if that is negative: each is served with
+// the priority that far from its own, 1 to Options.Priorities. Zero moves them back. An operator's Rule
+// about priorities wins, and Immediate URLs stay above all. It is durable with the host when it returns;
+// nothing is rewritten.
+func (f *Frontier) SetStanding(host string, levels int) error {
+	if most := f.opts.Priorities - 1; levels < -most || levels > most {
+		return fmt.Errorf("frontier: standing: %d levels; want %d to %d", levels, -most, most)
+	}
+	return f.changeHost("standing", host, levels != 0, func(id uint32) {
+		f.core.Hosts.At(id).Standing = int8(levels)
+		f.core.Relevel(id, f.last)
+	})
+}
+
 // ByDepth gives seeds the priority levels, their links one less, and so on down
 // to 1: breadth first. The default is ByDepth(Options.Priorities).
 func ByDepth(levels int) Prioritizer {

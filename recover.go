@@ -382,7 +382,7 @@ func (r *recovery) host(name string, s row.Host) {
 	f := r.f
 	hash := f.core.HashOf(name)
 	id := f.core.Lookup(hash, name)
-	if id == 0 && s.CrawlDelay == 0 && !s.Assigned && f.owed(instant.FromMillis(s.Due)) <= 0 && !f.core.TroubleKept(&s, f.token, f.last) {
+	if id == 0 && s.CrawlDelay == 0 && !s.Assigned && s.Standing == 0 && f.owed(instant.FromMillis(s.Due)) <= 0 && !f.core.TroubleKept(&s, f.token, f.last) {
 		if s.Used == (row.Usage{}) {
 			r.obsolete(row.HostKey + name)
 			return

@@ -13,7 +13,6 @@
 package frontier
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -462,34 +461,10 @@ func settingsOf(g *row.Group) GroupSettings {
 // is durable when it returns; if the Spill fails the change is in force, and the next
 // Done of the host stores it.
 func (f *Frontier) Assign(host, group string) error {
-	host, err := f.hostKey(host)
-	if err == nil && group != "" {
-		err = row.CheckGroup(group)
+	if group != "" {
+		if err := row.CheckGroup(group); err != nil {
+			return fmt.Errorf("frontier: assign: %w", err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("frontier: assign: %w", err)
-	}
-	if err := f.lockWithHost(context.Background(), host); err != nil {
-		return err
-	}
-	c := f.core
-	id := c.Lookup(f.core.HashOf(host), host)
-	if id == 0 && group == "" {
-		f.mu.Unlock()
-		return nil
-	}
-	if id == 0 {
-		id = c.Ensure(f.core.HashOf(host), host)
-	}
-	c.Assign(id, group, f.last)
-	o := newOp()
-	defer o.free()
-	if f.opts.Spill != nil {
-		h := c.Hosts.At(id)
-		h.Set(mercator.Unsaved)
-		f.noteLocked(o, id, h.Due, h.Why, f.last)
-	} else if c.Hosts.At(id).Place == mercator.Nowhere {
-		c.Settle(id, f.last)
-	}
-	return f.submitAndUnlock(o)
+	return f.changeHost("assign", host, group != "", func(id uint32) { f.core.Assign(id, group, f.last) })
 }

@@ -317,6 +317,7 @@ type HostInfo struct {
 	GroupDue  time.Time // when that may be contacted; zero: its clock is not running
 
 	CrawlDelay time.Duration // that robots.txt asked for; 0: none
+	Standing   int           // levels by which its URLs are moved: see SetStanding
 	Rule       Rule          // what RuleOf says of it
 	Backoff    BackoffState  // as its failures left it
 	Used       Used          // what was counted for Rule.HostLimits
@@ -412,6 +413,7 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 		Scheduled:  int64(h.Scheduled - c.Kept[id]),
 		Finished:   int64(c.Kept[id]),
 		CrawlDelay: time.Duration(h.CrawlDelayNs()),
+		Standing:   int(h.Standing),
 		Bound:      h.Place >= mercator.Pacing,
 		Resident:   true,
 	}
@@ -487,7 +489,7 @@ func reasonOf(s *mercator.Core, id uint32, now int64) (Reason, int64) {
 		longer(ReasonLimit, free)
 	}
 	longer(ReasonReopened, s.StartsAt)
-	if h.Group != 0 && !h.HasSlot {
+	if h.Group != 0 && !h.Has(mercator.HasSlot) {
 		g := s.Groups.At(h.Group)
 		longer(ReasonGroup, g.Free)
 		if g.Used >= g.Limit {
@@ -528,7 +530,7 @@ func (s *shard) dormantInfoLocked(a *mercator.Absentee) (HostInfo, bool) {
 	if !a.Known || !a.Found {
 		return x, false
 	}
-	x.CrawlDelay = time.Duration(a.State.CrawlDelay) * time.Millisecond
+	x.CrawlDelay, x.Standing = time.Duration(a.State.CrawlDelay)*time.Millisecond, int(a.State.Standing)
 	if due, _ := s.core.DueOfRow(&a.State, s.last); due > 0 {
 		x.Due = s.wall(due)
 	}

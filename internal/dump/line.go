@@ -69,6 +69,7 @@ type line struct {
 	Assigned   int
 	CrawlDelay time.Duration
 	Why        string
+	Standing   int
 	Trouble    *lineTrouble
 
 	Marks *string

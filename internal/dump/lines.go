@@ -219,6 +219,7 @@ func (l *lineWriter) host(name string, s *row.Host) []byte {
 			l.Int("assigned", 1)
 		}
 	}
+	l.Int("standing", int64(s.Standing))
 	if t := &s.Trouble; *t != (row.Trouble{}) {
 		l.object("trouble")
 		l.Time("failed", t.Quiet)

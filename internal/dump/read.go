@@ -303,6 +303,9 @@ func (l *line) host() (h row.Host, err error) {
 			return h, err
 		}
 	}
+	if h.Standing = int8(l.Standing); int(h.Standing) != l.Standing || l.Standing < -row.MaxPriorities || l.Standing > row.MaxPriorities {
+		return h, fmt.Errorf("standing is %d; want %d to %d", l.Standing, -row.MaxPriorities, row.MaxPriorities)
+	}
 	if l.Joined != nil || l.Joined64 != nil {
 		if h.Group, err = either("joined", l.Joined, l.Joined64); err == nil {
 			err = row.CheckGroup(h.Group)

@@ -275,12 +275,12 @@ func (k *Checker) host(id uint32, h *Host, isCalled bool) {
 		}
 	case Withheld:
 		k.withheld.hosts[h.Pos]++
-		if waiting == 0 && !h.Wanted || h.HasSlot {
-			k.Bad("F2: host %d is withheld without URLs, or has a slot of its group: %v", id, h.HasSlot)
+		if waiting == 0 && !h.Wanted || h.Has(HasSlot) {
+			k.Bad("F2: host %d is withheld without URLs, or has a slot of its group: %v", id, h.Has(HasSlot))
 		}
 	case Unpurged:
-		if c.Tombstones.Len() == 0 && k.Swept || h.HasSlot || h.Wanted {
-			k.Bad("F2: host %d waits for a sweep that will not come, or has a slot of its group (%v), or a Contact waits for it: %v", id, h.HasSlot, h.Wanted)
+		if c.Tombstones.Len() == 0 && k.Swept || h.Has(HasSlot) || h.Wanted {
+			k.Bad("F2: host %d waits for a sweep that will not come, or has a slot of its group (%v), or a Contact waits for it: %v", id, h.Has(HasSlot), h.Wanted)
 		}
 	case Unbound, Parked:
 		if waiting == 0 || h.Wanted {

@@ -312,7 +312,7 @@ func (k *Checker) groups() {
 			continue
 		}
 		members[h.Group]++
-		if h.HasSlot {
+		if h.Has(HasSlot) {
 			taken[h.Group]++
 		}
 		seen := map[uint32]bool{}
@@ -384,7 +384,7 @@ func (k *Checker) grouped(id uint32) {
 		return found
 	}
 	n := heap(g.hosts, Pacing, func(h *Host, it timeheap.Item) bool { return it.At == h.Due })
-	n += heap(g.offered, Ready, func(h *Host, _ timeheap.Item) bool { return h.HasSlot })
+	n += heap(g.offered, Ready, func(h *Host, _ timeheap.Item) bool { return h.Has(HasSlot) })
 	crowds := map[crowd]int32{}
 	waits := heap(g.due, Queued, func(h *Host, it timeheap.Item) bool {
 		crowds[c.crowdOf(h, it.Aux)]++

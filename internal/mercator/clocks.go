@@ -250,6 +250,10 @@ func (s *Core) Unlearn(id uint32, now, reopened int64) {
 	h := s.Hosts.At(id)
 	h.CrawlDelay = 0
 	s.Assign(id, "", now)
+	if h.Standing != 0 {
+		h.Standing = 0
+		s.Relevel(id, now)
+	}
 	if !h.Has(Troubled) {
 		return
 	}

@@ -88,6 +88,7 @@ func (s *Core) levelOf(h *Host, priority uint8) uint8 {
 	if priority == immediatePriority {
 		return s.immediate()
 	}
+	priority = uint8(min(max(1, int(priority)+int(h.Standing)), s.Cfg.Levels))
 	if s.Cfg.Rules != nil {
 		priority = s.Cfg.Rules.Priority(s.Name(h), priority)
 	}

@@ -154,7 +154,7 @@ func (s *Core) StartAfter(gap int64) int64 {
 // HostRow returns the row of a host that may be contacted from due on.
 func (s *Core) HostRow(id uint32, due int64, why Why) storage.Row {
 	h := s.Hosts.At(id)
-	saved := row.Host{Due: s.Clock.Stored(due), CrawlDelay: h.CrawlDelay, Why: uint8(why), Assigned: h.Has(Assigned)}
+	saved := row.Host{Due: s.Clock.Stored(due), CrawlDelay: h.CrawlDelay, Why: uint8(why), Assigned: h.Has(Assigned), Standing: h.Standing}
 	if h.Group != 0 {
 		saved.Group = s.GroupName(s.Groups.At(h.Group))
 	}
@@ -177,6 +177,10 @@ func (s *Core) Remember(id uint32, saved *row.Host, youngest uint64, now int64) 
 	h := s.Hosts.At(id)
 	h.CrawlDelay = saved.CrawlDelay
 	h.Set(Stored)
+	if saved.Standing != 0 {
+		h.Standing = saved.Standing
+		s.Relevel(id, now)
+	}
 	if t := s.TroubleOfRow(saved, youngest, now); !t.Over() {
 		s.SetTrouble(id, t)
 		s.outlived(id, now)
@@ -370,6 +374,11 @@ func (s *Core) Merge(name string, saved *row.Host, youngest uint64, now int64) M
 	}
 	if t := s.TroubleOfRow(saved, youngest, now); !h.Has(Troubled) && !t.Over() {
 		s.SetTrouble(id, t)
+		h.Set(Unsaved)
+	}
+	if saved.Standing != 0 && h.Standing == 0 {
+		h.Standing = saved.Standing
+		s.Relevel(x.ID, now)
 		h.Set(Unsaved)
 	}
 	if saved.Used != (row.Usage{}) {

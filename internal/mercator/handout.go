@@ -46,10 +46,10 @@ func (s *Core) WantContact(id uint32, now int64) {
 // come to another group meanwhile it takes a slot of that.
 func (s *Core) Claim(id uint32, now int64) bool {
 	h := s.Hosts.At(id)
-	if h.Due > now || s.full(id) || !s.mayServe(id, now) || !h.HasSlot && !s.TakeSlot(h.Group, now) {
+	if h.Due > now || s.full(id) || !s.mayServe(id, now) || !h.Has(HasSlot) && !s.TakeSlot(h.Group, now) {
 		return false
 	}
-	h.HasSlot = h.Group != 0
+	h.Mark(HasSlot, h.Group != 0)
 	return true
 }
 
@@ -177,7 +177,7 @@ func (s *Core) nextOf(x *Crawl, p int, now int64, inVain *int) uint32 {
 		}
 		if h.Due <= now && s.TakeSlot(h.Group, now) {
 			s.Put(h, Loading)
-			h.HasSlot = h.Group != 0
+			h.Mark(HasSlot, h.Group != 0)
 			return qid
 		}
 		s.setPacing(id, h, now)
@@ -236,11 +236,11 @@ func (s *Core) NextOfHost(id uint32, crawls []uint32, now int64) (ch Choice, ok 
 	if !s.StillDue(id, now) {
 		return ch, false
 	}
-	if h.Due > now || !h.HasSlot && !s.TakeSlot(h.Group, now) {
+	if h.Due > now || !h.Has(HasSlot) && !s.TakeSlot(h.Group, now) {
 		s.setPacing(id, h, now)
 		return ch, false
 	}
-	h.HasSlot = h.Group != 0
+	h.Mark(HasSlot, h.Group != 0)
 	s.Put(h, Loading)
 	if s.Tombstones.Len() > 0 && !s.HeadAlive(qid, now) {
 		return ch, false

@@ -287,7 +287,7 @@ func (s *Core) giveSlot(gid uint32, now int64) {
 		it = s.unawait(g, s.Hosts.At(s.grouped.At(g.due).ID))
 	}
 	h := s.Hosts.At(it.ID)
-	h.HasSlot = true
+	h.Set(HasSlot)
 	g.take()
 	s.RequeueGroup(gid)
 	s.makeReady(it.ID, now)

@@ -48,7 +48,7 @@ type Host struct {
 	NameLen    uint8
 	Place      place
 	Wanted     bool // Contact calls wait for it
-	HasSlot    bool // while not leased: it occupies a slot of its group
+	Standing   int8 // levels by which its URLs are moved up or down
 	flags      hostFlags
 	Why        Why // it may not be contacted before due
 }
@@ -63,6 +63,7 @@ const (
 	Troubled                       // it has an entry in Core.Troubles
 	Assigned                       // Assign put it into its group
 	Counted                        // something is counted for it alone: see limit.Book
+	HasSlot                        // while not leased: it occupies a slot of its group
 )
 
 // Has reports whether one of the flags is set.
@@ -70,6 +71,13 @@ func (h *Host) Has(f hostFlags) bool { return h.flags&f != 0 }
 
 // Set sets flags.
 func (h *Host) Set(f hostFlags) { h.flags |= f }
+
+// Mark sets or clears flags.
+func (h *Host) Mark(f hostFlags, on bool) {
+	if h.Clear(f); on {
+		h.Set(f)
+	}
+}
 
 // Clear clears flags.
 func (h *Host) Clear(f hostFlags) { h.flags &^= f }
@@ -162,4 +170,6 @@ const (
 func (h *Host) CrawlDelayNs() int64 { return int64(h.CrawlDelay) * int64(time.Millisecond) }
 
 // Learned reports whether something about a host must outlive its URLs.
-func (h *Host) Learned() bool { return h.CrawlDelay > 0 || h.Has(Troubled|Assigned|Counted) }
+func (h *Host) Learned() bool {
+	return h.CrawlDelay > 0 || h.Has(Troubled|Assigned|Counted) || h.Standing != 0
+}

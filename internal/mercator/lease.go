@@ -94,8 +94,9 @@ func (s *Core) handOut(qid uint32, token uint64, now, deadline int64) Lease {
 // more lanes it goes where it belongs.
 func (s *Core) LeaseHost(l Lease, now int64) uint32 {
 	h := s.Hosts.At(l.Host)
-	if h.HasSlot {
-		l.Group, h.HasSlot = h.Group, false
+	if h.Has(HasSlot) {
+		l.Group = h.Group
+		h.Clear(HasSlot)
 	}
 	id := s.Leases.Alloc()
 	x, n := s.lanesOf(l.Host), s.allowed(l.Host)

@@ -168,8 +168,8 @@ func (s *Core) Detach(id uint32) {
 
 // DropSlot gives back the group slot of a host that will not be leased after all.
 func (s *Core) DropSlot(h *Host, now int64) {
-	if h.HasSlot {
-		h.HasSlot = false
+	if h.Has(HasSlot) {
+		h.Clear(HasSlot)
 		s.freeSlot(h.Group, 0, now)
 	}
 }

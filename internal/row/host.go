@@ -17,6 +17,7 @@ type Host struct {
 	Assigned   bool   // assigned by an operator
 	Trouble    Trouble
 	Used       Usage // of its separate limits
+	Standing   int8  // levels by which its URLs are moved
 }
 
 // Trouble is the effect of failures on a host.
@@ -55,6 +56,9 @@ func (h *Host) fields(f *fields) {
 	number(f, 16, &t.Failure, Failures-1)
 	number(f, 17, &t.Usual, math.MaxUint8)
 	h.Used.fields(f, 32)
+	standing := uint8(h.Standing<<1 ^ h.Standing>>7) // 1 is -1, 2 is 1, 3 is -2
+	number(f, 40, &standing, 2*MaxPriorities)
+	h.Standing = int8(standing>>1) ^ -int8(standing&1)
 }
 
 // Row returns the row of the host with a name.

@@ -3,6 +3,7 @@
 package politeness
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -242,5 +243,48 @@ func TestRisingBesideTheRest(t *testing.T) {
 			require.Equal(t, 1, got[url(i)], url(i))
 		}
 		require.NoError(t, w.F.Check())
+	})
+}
+
+// A host's standing moves all of its URLs, known ones and new ones, is durable with the host, and gives
+// way to an operator's rule.
+func TestStanding(t *testing.T) {
+	rising(t, frontier.Options{Prioritizer: frontier.ByWeight(8, 8)}, func(t *testing.T, w *harness.World) {
+		for i, host := range []string{"a", "b", "c"} {
+			for n := range 3 {
+				_, err := w.F.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://%s.example/%d", host, n), Weight: float64(2 * i)})
+				require.NoError(t, err)
+			}
+		}
+		require.ErrorContains(t, w.F.SetStanding("a.example", 8), "want -7 to 7")
+		require.NoError(t, w.F.SetStanding("a.example", 5))
+		require.NoError(t, w.F.SetStanding("c.example", -7))
+		require.NoError(t, w.F.SetStanding("d.example", 7))
+		require.NoError(t, w.F.Check())
+		if w.Machine != nil {
+			w.OnDisk()
+			w = w.Killed()
+			w.Until(time.Hour)
+		}
+		_, err := w.F.Add(t.Context(), frontier.Entry{URL: "http://d.example/", Weight: 0})
+		require.NoError(t, err)
+		require.Equal(t, []int{5, -7, 7}, []int{w.Info("a.example").Standing, w.Info("c.example").Standing, w.Info("d.example").Standing})
+		for _, want := range []string{"d", "a", "b"} {
+			l := w.Next()
+			require.Equal(t, want+".example", l.Host)
+			require.NoError(t, w.F.Done(l, frontier.Outcome{}))
+		}
+		require.NoError(t, w.F.UpdateRule(frontier.Host("c.example"), func(r *frontier.Rule) { r.Priority = 8 }))
+		require.Equal(t, "c.example", w.Next().Host)
+		require.NoError(t, w.F.Forget("a.example"))
+		require.Zero(t, w.Info("a.example").Standing)
+		require.Equal(t, 1, w.Info("a.example").Queues[0].Priority)
+
+		var lines bytes.Buffer
+		require.NoError(t, w.F.Export(t.Context(), &lines, frontier.ExportOptions{}))
+		other := harness.NewWorld(t, frontier.Options{Priorities: 8})
+		_, err = other.F.Import(t.Context(), &lines, frontier.ImportOptions{})
+		require.NoError(t, err)
+		require.Equal(t, []int{0, -7}, []int{other.Info("a.example").Standing, other.Info("c.example").Standing})
 	})
 }
