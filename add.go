@@ -96,7 +96,9 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8, verdicts
 	f.prepare(o, entries, 0, p, nil)
 	n, err = f.add(ctx, o)
 	admitted = err == nil
-	f.tellFound(o)
+	if len(o.found) > 0 {
+		f.rises.tell(o)
+	}
 	if len(o.refused) > 0 {
 		err = f.refused(o.refused, err)
 	}
@@ -222,7 +224,7 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 		}
 		f.core.Stats.Duplicates++
 		o.verdict(e.index, EntryKnown)
-		if f.riser != nil {
+		if f.rises.by != nil {
 			o.found = append(o.found, *e)
 		}
 		if e.hint {
@@ -281,7 +283,9 @@ func (f *Frontier) prepareLinks(ctx context.Context, l *Lease, out *Outcome, ver
 		f.prepare(o, links, len(out.Add)-len(links)-len(rest), 0, l)
 		f.orphans(o, l, out.Add)
 		_, err := f.add(ctx, o)
-		f.tellFound(o)
+		if len(o.found) > 0 {
+			f.rises.tell(o)
+		}
 		refused := o.refused
 		switch {
 		case errors.Is(err, ErrFull):
@@ -379,7 +383,7 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 	if n.hint = e.Hint && !s.opts.NoDedup; n.hint {
 		n.news = instant.Millis(e.NotBefore)
 	}
-	n.body = o.encode(&record.Body{Depth: e.Depth, Weight: e.Weight, Meta: e.Meta, Fails: fails, History: h.kept(), Named: e.Host != ""}, e.URL)
+	n.body = o.Encode(&record.Body{Depth: e.Depth, Weight: e.Weight, Meta: e.Meta, Fails: fails, History: h.kept(), Named: e.Host != ""}, e.URL)
 	return nil
 }
 

@@ -42,17 +42,16 @@ type op struct {
 	left bool            // its caller waits no more: it is the committer's for good
 	told bool            // it was released
 
-	entries  []newEntry
-	buf      []byte // the piece that bodies of entries and values are written to: see piece
-	bytes    int    // of all that was written
-	rows     []storage.Row
-	forced   []newEntry // known outlinks to be forced once this is committed
-	found    []newEntry // known URLs, for a Riser
-	refused  []*EntryError
-	verdicts []Verdict // by index of the entries of the call; nil: nobody wants them
-	lookup   lookup
-	forgets  uint64              // version of the numbers with which entries are marked
-	absent   []mercator.Absentee // hosts of entries that were not in memory
+	entries       []newEntry
+	record.Pieces // the bodies of entries, and values
+	rows          []storage.Row
+	forced        []newEntry // known outlinks to be forced once this is committed
+	found         []newEntry // known URLs, for a Riser
+	refused       []*EntryError
+	verdicts      []Verdict // by index of the entries of the call; nil: nobody wants them
+	lookup        lookup
+	forgets       uint64              // version of the numbers with which entries are marked
+	absent        []mercator.Absentee // hosts of entries that were not in memory
 
 	space     *room.Space         // that it waited for
 	links     bool                // it admits, or finds that others did: see commitAlone
@@ -99,9 +98,9 @@ func (o *op) free() {
 	clear(o.entries)
 	clear(o.found)
 	clear(o.absent)
-	entries, found, buf, absent, l := o.entries[:0], o.found[:0], o.buf[:0], o.absent[:0], o.lookup
+	entries, found, pieces, absent, l := o.entries[:0], o.found[:0], o.Reused(), o.absent[:0], o.lookup
 	*o = op{} // it is large: a literal with these would be copied
-	o.entries, o.found, o.buf, o.absent = entries, found, buf, absent
+	o.entries, o.found, o.Pieces, o.absent = entries, found, pieces, absent
 	o.lookup.marks, o.lookup.at, o.lookup.known = l.marks[:0], l.at[:0], l.known[:0]
 	if cap(o.entries)+cap(o.found) <= maxPooled {
 		ops.Put(o)
@@ -110,41 +109,6 @@ func (o *op) free() {
 
 func (o *op) empty() bool {
 	return len(o.entries) == 0 && !o.ends && !o.counts && len(o.rows) == 0 && len(o.forced) == 0 && len(o.marks) == 0
-}
-
-// pieceSize is the size of the pieces in which a large op keeps its bytes.
-const pieceSize = 256 << 10
-
-// piece returns the op's present piece, with room for n bytes behind its content. What was handed
-// out does not move: where the room does not suffice, a new piece begins. A buffer that grew
-// would be kept, in each of the sizes that it had, by what was handed out of it before.
-func (o *op) piece(n int) []byte {
-	if n > cap(o.buf)-len(o.buf) {
-		o.buf = make([]byte, 0, max(n, min(2*cap(o.buf), pieceSize), 1<<10))
-	}
-	return o.buf
-}
-
-// wrote records that the piece has more content, and returns what is new.
-func (o *op) wrote(buf []byte) []byte {
-	at := len(o.buf)
-	o.buf = buf
-	o.bytes += len(buf) - at
-	return buf[at:len(buf):len(buf)]
-}
-
-// encode writes b, and url if b has no URL, to the op and returns its bytes.
-func (o *op) encode(b *record.Body, url string) []byte {
-	return o.wrote(append(b.Append(o.piece(b.Most()+len(url))), url...))
-}
-
-// keep copies encoded bytes into the op and returns them there.
-func (o *op) keep(b []byte) []byte { return o.wrote(append(o.piece(len(b)), b...)) }
-
-// unwrite takes back the latest bytes that encode or keep returned.
-func (o *op) unwrite(b []byte) {
-	o.buf = o.buf[:len(o.buf)-len(b)]
-	o.bytes -= len(b)
 }
 
 // committer is the state of the goroutine that commits. Its fields are guarded by
@@ -275,8 +239,9 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 		f.core.Uncount(&o.Outgoing)
 		f.unpinLocked(o.Host, now)
 	}
-	if len(o.replaced) > 0 {
-		f.replacedLocked(o)
+	for _, x := range o.replaced { // of the block being read
+		f.core.Timed.BuryAt(int(x.Pos))
+		f.core.Stats.Scheduled-- // hints are of those only
 	}
 	if o.pinned != 0 {
 		f.unpinLocked(o.pinned, now)

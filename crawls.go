@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
-	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/quota"
@@ -294,22 +293,4 @@ func storedCrawl(id uint32, s *mercator.CrawlSettings) *row.Crawl {
 // crawlRestored is the inverse of storedCrawl.
 func crawlRestored(c *row.Crawl) mercator.CrawlSettings {
 	return mercator.CrawlSettings{Weight: c.Weight, Paused: c.Paused, Limits: quota.Limits(c.Limits)}
-}
-
-// stopReason returns why no URL of a host's crawls is handed out, and until when.
-func stopReason(s *mercator.Core, h *mercator.Host, now int64) (Reason, int64) {
-	reason, until := ReasonPaused, instant.Never
-	for qid := h.Queues; qid != 0; qid = s.Queues.At(qid).Sibling {
-		q := s.Queues.At(qid)
-		switch x := s.CrawlOf(q); {
-		case q.Waiting == 0:
-		case x.Stop == mercator.CrawlLimited:
-			reason = ReasonLimit
-			u, _ := s.Limits.Used(limit.OfCrawl(x.ID), s.Date(now))
-			until = min(until, s.Moment(u.Until))
-		case x.Stop == mercator.CrawlSpent:
-			reason = ReasonLimit
-		}
-	}
-	return reason, until
 }

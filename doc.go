@@ -212,7 +212,7 @@ package frontier
 // Mercator's figure. The hosts with all that they own lie in package mercator, below the lock:
 // front queues, back queues, heaps, groups, lanes, leases. Here is what is around them:
 //
-//	prioritizer.go  Prioritizer, Scheduler, Rechecker, Hinter
+//	prioritizer.go  Prioritizer, Riser, Scheduler, Rechecker, Hinter
 //	frontqueue.go   the choice of the next hand-out; Selector       -> mercator: front queues, crawls' turns; selector
 //	backqueue.go    reading a host's next URLs, and making a Lease  -> mercator: back queues, bundles; record, block, fifo
 //	heap.go         the calls that wait, the timer, who is woken    -> mercator: heaps, groups, lanes; timeheap, waitqueue
@@ -229,7 +229,7 @@ package frontier
 //	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count
 //	delete.go       Delete, DeleteWith, and taking away what it leaves dead     -> tombstone
 //	force.go        Force and CrawlNow of a URL that is known
-//	hints.go        Entry.Hint                                      -> hint
+//	hints.go        Entry.Hint; a Riser                             -> hint, rise
 //
 // The disk:
 //

@@ -78,7 +78,9 @@ func (f *Frontier) done(ctx context.Context, l *Lease, o *Outcome) (refused []*E
 		return nil, err
 	}
 	refused, err = f.doneWith(ctx, job, l, o, errors.Join(undone, lost))
-	f.tellFound(job)
+	if len(job.found) > 0 {
+		f.rises.tell(job)
+	}
 	job.free()
 	return refused, err
 }
@@ -465,7 +467,9 @@ func (f *Frontier) endedOf(ctx context.Context, l *Lease, x *ending) Ended {
 	} else {
 		x.bad = errors.Join(x.bad, f.doneRest(ctx, x.job, x.err, l, &x.plan))
 	}
-	f.tellFound(x.job)
+	if len(x.job.found) > 0 {
+		f.rises.tell(x.job)
+	}
 	if x.err != nil {
 		return Ended{Refused: x.refused, Err: errors.Join(x.err, x.bad)}
 	}

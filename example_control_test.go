@@ -453,13 +453,11 @@ func ExampleFrontier_SetValue() {
 	}
 	v, found, err := f.Value("crawl/news")
 	fmt.Println(string(v), found, err)
-	for v, err := range f.Values(ctx, "crawl/") {
-		fmt.Println(v.Key, err)
-	}
+	all, err := f.Values(ctx, "crawl/")
+	fmt.Printf("%s %v\n", all, err)
 	// Output:
 	// of news true <nil>
-	// crawl/blogs <nil>
-	// crawl/news <nil>
+	// map[crawl/blogs:of blogs crawl/news:of news] <nil>
 }
 
 // Take hands out several URLs at once: here up to 3 of each of 2 hosts.
@@ -492,7 +490,7 @@ func ExampleFrontier_Take() {
 }
 
 // Politeness that is owed to another host than the URL's own.
-func ExampleFrontier_StatusOf() {
+func ExampleFrontier_Status_host() {
 	ctx := context.Background()
 	f, err := frontier.Open(ctx, frontier.Options{})
 	if err != nil {
@@ -503,7 +501,7 @@ func ExampleFrontier_StatusOf() {
 	if _, err := f.Add(ctx, e); err != nil {
 		log.Fatal(err)
 	}
-	s, err := f.StatusOf(ctx, e)
+	s, err := f.Status(ctx, e)
 	fmt.Println(s.State, s.Host, err)
 	l, err := f.Next(ctx)
 	fmt.Println(l.Entry.URL, l.Host, err)

@@ -119,7 +119,7 @@ func ExamplePrioritizerFunc() {
 	if err := f.Done(lease, frontier.Outcome{Result: frontier.Changed, Next: tomorrow}); err != nil {
 		log.Fatal(err)
 	}
-	s, err := f.Status(ctx, 0, "http://a.example/news")
+	s, err := f.Status(ctx, frontier.Entry{URL: "http://a.example/news"})
 	fmt.Println("was", lease.Priority, "- is", s.Priority, s.State, err)
 	// Output:
 	// was 2 - is 3 scheduled <nil>
@@ -274,4 +274,24 @@ func Example_politeness() {
 	// * false 0 false 0 1000
 	// *.mine.example true 4 false 0 0
 	// *.theirs.example false 0 true 100000 0
+}
+
+// Of a host that has shown little of use, all URLs come later.
+func ExampleFrontier_SetStanding() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{Selector: selector.Strict()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Add(ctx, frontier.Entry{URL: "http://farm.example/"}, frontier.Entry{URL: "http://news.example/"}); err != nil {
+		log.Fatal(err)
+	}
+	if err := f.SetStanding("farm.example", -2); err != nil {
+		log.Fatal(err)
+	}
+	l, err := f.Next(ctx)
+	fmt.Println(l.Entry.URL, err)
+	// Output:
+	// http://news.example/ <nil>
 }

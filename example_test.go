@@ -121,7 +121,7 @@ func ExampleOptions_normalize() {
 		frontier.Entry{URL: "mailto:me@a.example"},
 	)
 	fmt.Println(n, "new;", err)
-	s, err := f.Status(ctx, 0, "http://a.example/x/..")
+	s, err := f.Status(ctx, frontier.Entry{URL: "http://a.example/x/.."})
 	fmt.Println(s.Entry.URL, s.State, err)
 	// Output:
 	// 1 new; frontier: entry 2 "mailto:me@a.example": urlnorm: scheme cannot be crawled

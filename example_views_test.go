@@ -58,7 +58,7 @@ func ExampleFrontier_Host() {
 		}
 		fmt.Println("waits:", u.Entry.URL)
 	}
-	s, err := f.Status(ctx, 0, "http://www.example.org/")
+	s, err := f.Status(ctx, frontier.Entry{URL: "http://www.example.org/"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func ExampleFrontier_URLs() {
 		}
 	}
 	for _, u := range []string{"http://a.example/4", "http://a.example/5"} {
-		s, err := f.Status(ctx, 0, u)
+		s, err := f.Status(ctx, frontier.Entry{URL: u})
 		fmt.Println(u, s.State, err)
 	}
 	// Output:

@@ -95,7 +95,7 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			continue
 		}
 		own := e // the caller's buffer may go before the commit does
-		own.body = o.keep(e.body)
+		own.body = o.Keep(e.body)
 		o.entries = append(o.entries, own)
 		if id != 0 && !f.takeOutLocked(o, id, &e, b.URL) {
 			if jobs := f.unreadLocked(id, e.crawl); len(jobs) > 0 {
@@ -182,7 +182,7 @@ func (s *shard) againLocked(ref arena.Ref) *newEntry {
 // admitAgainLocked makes o admit what a record comes again as.
 func (s *shard) admitAgainLocked(o *op, as *newEntry) {
 	again := *as
-	again.body = o.keep(again.body)
+	again.body = o.Keep(again.body)
 	o.entries = append(o.entries, again)
 }
 

@@ -174,7 +174,7 @@ func (f *Frontier) addForgotten(ctx context.Context, e newEntry) error {
 	o := newOp()
 	o.ctx = ctx
 	defer o.free()
-	e.index, e.marked, e.body = 0, false, o.keep(e.body)
+	e.index, e.marked, e.body = 0, false, o.Keep(e.body)
 	o.entries = append(o.entries, e)
 	_, err := f.add(ctx, o)
 	if err == nil && len(o.refused) > 0 {

@@ -23,7 +23,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/measure"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
-	"github.com/seed-7440039f/frontier/internal/rise"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
@@ -50,8 +49,6 @@ type shared struct {
 	clock     *clock.Clock
 	maxDelay  int64     // nanoseconds: opts.Delay.Max()
 	rechecker Rechecker // opts.Scheduler, if it is one
-	hinter    Hinter    // the same
-	riser     Riser     // opts.Prioritizer, if it is one
 	ownKeys   bool      // the user's HostKey names hosts, not HostName
 	hostNames uint64    // fingerprint of HostKey
 
@@ -113,7 +110,7 @@ type shard struct {
 	known     known.URLs
 	notes     timed.Notes
 	hints     hint.Pending
-	rises     rise.Notes
+	rises     risers
 	forcing   map[storage.Mark]chan struct{} // URLs being forced; closed when that has ended
 	again     map[uint64]*newEntry           // by number of a record: what a Force that met its lease makes of it
 	urlRanges view.Ranges
@@ -231,10 +228,10 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.core.GroupSettings = f.groupRules.want
 	f.peeker, _ = o.Spill.(storage.Peeker)
 	f.rechecker, _ = o.Scheduler.(Rechecker)
-	f.hinter, _ = o.Scheduler.(Hinter)
-	f.riser, _ = o.Prioritizer.(Riser)
-	f.rises.Limit = o.MemoryBudget / 64
-	f.hints.Latest = f.hinter != nil || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
+	f.rises.f, f.rises.Limit = f, o.MemoryBudget/64
+	f.rises.by, _ = o.Prioritizer.(Riser)
+	_, hinter := o.Scheduler.(Hinter)
+	f.hints.Latest = hinter || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
 	if o.Spill == nil {
 		f.core.Key = randomKey()
 		return f, nil
@@ -259,7 +256,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 // startCommitter starts the goroutines that write to the Spill.
 func (f *Frontier) startCommitter() {
 	c := &f.committer
-	c.log = commit.New(func(o *op) int { return o.bytes }, func(o *op) bool { return o.run != nil })
+	c.log = commit.New(func(o *op) int { return o.Bytes }, func(o *op) bool { return o.run != nil })
 	c.move, c.stop = make(chan struct{}, 1), make(chan struct{})
 	c.read = make(chan struct{}, 1)
 	c.read <- struct{}{} // what became due while the store was closed

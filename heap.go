@@ -40,7 +40,9 @@ func (f *Frontier) dispatchLocked() {
 	if f.hints.Len() > 0 {
 		f.startHintsLocked()
 	}
-	f.startRisesLocked()
+	if f.rises.Due(f.last) {
+		f.rises.startLocked()
+	}
 	if !f.awaited() && len(f.contacts) == 0 {
 		return
 	}

@@ -237,19 +237,14 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 	return f.submitAndUnlock(o)
 }
 
-// replacedLocked finishes records of the block being read.
-func (s *shard) replacedLocked(o *op) {
-	c := s.core
-	for _, x := range o.replaced {
-		c.Timed.BuryAt(int(x.Pos))
-		c.Stats.Scheduled-- // hints are of those only
-	}
-}
-
 // hintScheduled applies hints to scheduled records in memory.
 func (f *Frontier) hintScheduled() {
 	s := timed.NewScan()
-	defer f.endScan(s)
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.core.Scheduled.EndScan(s)
+	}()
 	for done := false; !done; {
 		var found []hinted
 		complete := f.sweepInSteps(func(steps int) (stop, wait bool) {
@@ -310,7 +305,7 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 		return err
 	}
 	c := f.core
-	var jobs []*op
+	jobs := replacements{f: f}
 	for i := range found {
 		x := &found[i]
 		_, wanted := f.hints.Get(x.mark)
@@ -334,30 +329,35 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 		o.Due = it.At
 		f.endsLocked(o, it.Aux, x.from.Ref)
 		o.entries = append(o.entries, x.next)
-		if f.replaceLocked(o); f.opts.Spill != nil {
-			jobs = append(jobs, o)
-		}
+		jobs.addYieldingLocked(o)
 	}
-	return f.replacedAndUnlock(jobs)
+	return jobs.awaitAndUnlock()
 }
 
-// replaceLocked submits an op that replaces one record in memory.
-func (f *Frontier) replaceLocked(o *op) {
-	f.finishing++
-	if f.opts.Spill != nil {
-		f.enqueueLocked(o)
+// replacements are ops that replace one record in memory each.
+type replacements struct {
+	f    *Frontier
+	jobs []*op // that wait for a commit
+}
+
+// addYieldingLocked submits one.
+func (r *replacements) addYieldingLocked(o *op) {
+	r.f.finishing++
+	if r.f.opts.Spill != nil {
+		r.f.enqueueLocked(o)
+		r.jobs = append(r.jobs, o)
 		return
 	}
-	f.applyYieldingLocked(o)
-	f.finishing--
+	r.f.applyYieldingLocked(o)
+	r.f.finishing--
 	o.free()
 }
 
-// replacedAndUnlock waits for the commits of such ops.
-func (f *Frontier) replacedAndUnlock(jobs []*op) (err error) {
-	f.dispatchLocked()
-	f.mu.Unlock()
-	for _, o := range jobs {
+// awaitAndUnlock waits for their commits.
+func (r *replacements) awaitAndUnlock() (err error) {
+	r.f.dispatchLocked()
+	r.f.mu.Unlock()
+	for _, o := range r.jobs {
 		if e := o.done.Result(); e != nil {
 			err = e
 		}
@@ -373,7 +373,8 @@ func (f *Frontier) forcedApart(found []hinted, replace func(o *op) error) {
 	o := newOp()
 	defer o.free()
 	for i := range found {
-		f.answer(&found[i], now)
+		x := &found[i]
+		x.other = f.guard("the code that answers hints", x.Host, func() { f.ask(x, now) }) && x.other // if it panics the URL stays as it is
 	}
 	held := make([]storage.Mark, 0, len(found))
 	for i := range found {
@@ -395,12 +396,7 @@ func (f *Frontier) apart(held []storage.Mark, replace func()) {
 	}
 }
 
-// answer applies a hint to a scheduled URL. If the user's code panics the URL stays as it is.
-func (f *Frontier) answer(x *hinted, now time.Time) {
-	x.other = f.guard("the code that answers hints", x.Host, func() { f.ask(x, now) }) && x.other
-}
-
-// ask is answer without a care for panics.
+// ask applies a hint to a scheduled URL.
 func (s *shard) ask(x *hinted, now time.Time) {
 	b, err := record.Decode(x.Body)
 	if err != nil {
@@ -416,9 +412,9 @@ func (s *shard) ask(x *hinted, now time.Time) {
 	}
 	due := at
 	if b.Fails == 0 { // else it is the retry policy's
-		if s.hinter != nil {
+		if hinter, ok := s.opts.Scheduler.(Hinter); ok {
 			found := Entry{URL: known.URL, Host: known.Host, Crawl: x.Crawl, Depth: x.hint.Depth, Weight: x.hint.Weight, Meta: x.hint.Meta, NotBefore: x.hint.NotBefore}
-			h := s.hinter.Hint(known, found, x.Host, historyOf(&b.History), now)
+			h := hinter.Hint(known, found, x.Host, historyOf(&b.History), now)
 			if !h.Due.IsZero() {
 				due = h.Due
 			}
@@ -450,9 +446,17 @@ func (s *shard) ask(x *hinted, now time.Time) {
 	n.body = b.Append(nil)
 }
 
-// tellFound asks the Riser about known URLs that were found again, and notes those that deserve more.
-func (f *Frontier) tellFound(o *op) {
-	if len(o.found) == 0 || o.left {
+// risers raise waiting URLs that deserve more. The notes are guarded by shard.mu.
+type risers struct {
+	rise.Notes
+	f  *Frontier
+	by Riser // nil: no URL rises
+}
+
+// tell asks the Riser about known URLs that were found again, and notes those that deserve more.
+func (r *risers) tell(o *op) {
+	f := r.f
+	if o.left {
 		return
 	}
 	better := o.found[:0]
@@ -460,7 +464,7 @@ func (f *Frontier) tellFound(o *op) {
 		b := record.Must(e.body)
 		x := entryOf(&b, e.host)
 		x.Crawl = e.crawl
-		if p := f.riser.Found(x); p > 0 {
+		if p := r.by.Found(x); p > 0 {
 			e.priority = uint8(min(p, f.opts.Priorities))
 			better = append(better, e)
 		}
@@ -476,31 +480,31 @@ func (f *Frontier) tellFound(o *op) {
 		}
 		e := &better[i]
 		if id := f.core.Lookup(e.hash, e.host); id != 0 && f.core.Hosts.At(id).Waiting > 0 {
-			f.rises.Add(id, e.mark, e.priority, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
+			r.Add(id, e.mark, e.priority, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
 		}
 	}
-	f.startRisesLocked()
+	r.startLocked()
 }
 
-// startRisesLocked begins to search a host for URLs that deserve more, if it is time.
-func (f *Frontier) startRisesLocked() {
-	if f.closed || f.draining || !f.rises.Due(f.last) {
+// startLocked begins to search a host for URLs that deserve more, if it is time.
+func (r *risers) startLocked() {
+	f := r.f
+	if f.closed || f.draining || !r.Due(f.last) {
 		return
 	}
-	id, notes := f.rises.Begin()
+	id, notes := r.Begin()
 	h := f.core.Hosts.At(id)
 	host, began := string(f.core.Name(h)), f.last
 	w := rise.NewWalk(f.core, id, notes, func(crawl uint32, url string) storage.Mark { return f.markOf(host, crawl, url) })
 	f.sweepers.Add(1)
 	go func() {
 		defer f.sweepers.Done()
-		moved := f.riseHost(host, w)
+		moved := r.riseHost(host, w)
 		f.lock()
 		defer f.mu.Unlock()
-		f.rises.End(began, f.last)
-		f.rises.Read += w.Looked
+		r.End(began, f.last, w.Looked)
 		f.core.Stats.Risen += moved
-		f.startRisesLocked()
+		r.startLocked()
 	}()
 }
 
@@ -511,7 +515,8 @@ type rising struct {
 }
 
 // riseHost moves the noted URLs of a host that deserve more, and returns how many.
-func (f *Frontier) riseHost(host string, w *rise.Walk) (moved int64) {
+func (r *risers) riseHost(host string, w *rise.Walk) (moved int64) {
+	f := r.f
 	w.MakeRoom()
 	f.mu.Lock()
 	f.walkHostAndUnlock(w.Walk, w.MakeRoom)
@@ -526,7 +531,7 @@ func (f *Frontier) riseHost(host string, w *rise.Walk) (moved int64) {
 		var better []rising
 		f.guard("the Riser", host, func() {
 			for i := range chunk {
-				if next, ok := f.risen(&chunk[i], host); ok {
+				if next, ok := r.ask(&chunk[i], host); ok {
 					better = append(better, rising{&chunk[i], next})
 				}
 			}
@@ -535,17 +540,17 @@ func (f *Frontier) riseHost(host string, w *rise.Walk) (moved int64) {
 		for _, x := range better {
 			held = append(held, x.Mark)
 		}
-		f.apart(held, func() { moved += f.raise(host, better) })
+		f.apart(held, func() { moved += r.raise(host, better) })
 	}
 	return moved
 }
 
-// risen asks the Riser what becomes of a URL, and reports whether it rises.
-func (f *Frontier) risen(x *rise.Found, host string) (next newEntry, ok bool) {
-	b := record.Must(x.Body)
+// ask asks the Riser what becomes of a URL, and reports whether it rises.
+func (r *risers) ask(x *rise.Found, host string) (next newEntry, ok bool) {
+	f, b := r.f, record.Must(x.Body)
 	e := entryOf(&b, host)
 	e.Crawl = x.Crawl
-	b.Weight = f.riser.Rise(e)
+	b.Weight = r.by.Rise(e)
 	e.Weight = b.Weight
 	p, err := f.priority(e, historyOf(&b.History))
 	if err != nil || p <= x.Priority {
@@ -555,11 +560,12 @@ func (f *Frontier) risen(x *rise.Found, host string) (next newEntry, ok bool) {
 }
 
 // raise moves URLs that rise, and returns how many.
-func (f *Frontier) raise(host string, better []rising) (moved int64) {
+func (r *risers) raise(host string, better []rising) (moved int64) {
+	f := r.f
 	if len(better) == 0 || f.lockOpen() != nil {
 		return 0
 	}
-	var jobs []*op
+	jobs := replacements{f: f}
 	for i := range better {
 		x := &better[i]
 		if f.core.Deleted(host, x.Crawl, x.Seq) {
@@ -573,11 +579,9 @@ func (f *Frontier) raise(host string, better []rising) (moved int64) {
 		f.withdrawLocked(o, queue, ref, remove)
 		o.entries = append(o.entries, x.next)
 		moved++
-		if f.replaceLocked(o); f.opts.Spill != nil {
-			jobs = append(jobs, o)
-		}
+		jobs.addYieldingLocked(o)
 	}
-	if f.replacedAndUnlock(jobs) != nil {
+	if jobs.awaitAndUnlock() != nil {
 		return 0
 	}
 	return moved

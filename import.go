@@ -308,14 +308,14 @@ func (im *importer) url(u *dump.URL) error {
 		return err
 	}
 	if im.dry {
-		im.op.unwrite(n.body)
+		im.op.Unwrite(n.body)
 		return nil
 	}
 	if done && !f.opts.Keep {
-		im.op.unwrite(n.body)
+		im.op.Unwrite(n.body)
 		return im.takeMarks(n.mark)
 	}
-	if im.op.entries = append(im.op.entries, n); len(im.op.entries) >= importURLs || im.op.bytes >= importBytes {
+	if im.op.entries = append(im.op.entries, n); len(im.op.entries) >= importURLs || im.op.Bytes >= importBytes {
 		return dump.Stop(im.flush())
 	}
 	return nil

@@ -505,13 +505,6 @@ func (s *shard) listTimed() *timed.List {
 	return l
 }
 
-// endScan ends a walk through the scheduled records in memory.
-func (s *shard) endScan(scan *timed.Scan) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.core.Scheduled.EndScan(scan)
-}
-
 // timedDeadLocked reports whether a record of a timed block is finished: a Force has
 // replaced it, or it was deleted.
 func (s *shard) timedDeadLocked(r *timed.Loaded) bool {

@@ -302,7 +302,7 @@ func (s *shard) endRecordLocked(o *op, h *mercator.Host, l *mercator.Lease, p *p
 	}
 	o.entries = append(o.entries, newEntry{
 		index: -1, hash: c.Hash(c.Name(h)), host: string(c.Name(h)), crawl: crawl, priority: prio,
-		due: due, body: o.encode(&b, ""),
+		due: due, body: o.Encode(&b, ""),
 	})
 }
 

@@ -254,7 +254,7 @@ func (s *shard) keepLostLocked(o *op, id uint32, q *mercator.Queue, ref arena.Re
 	name := c.NameOf(id)
 	o.entries = append(o.entries, newEntry{
 		index: -1, hash: c.Hash(name), host: string(name), crawl: c.CrawlOf(q).ID, priority: q.Priority,
-		due: instant.Never, body: o.encode(&b, ""),
+		due: instant.Never, body: o.Encode(&b, ""),
 	})
 }
 

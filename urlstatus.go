@@ -61,19 +61,14 @@ type URLStatus struct {
 	History  History
 }
 
-// Status reports the state of a URL of a crawl. It takes the lock only for moments, but
+// Status reports the state of a URL, by the URL, Host and Crawl of e. A URL that was added with a Host
+// is found under that one only; under another it is known, at best. It takes the lock only for moments, but
 // reads the URLs of its host that wait on disk, and if the URL is known and not among
 // them, all scheduled URLs: ctx ends that. A URL in an Add or Done that has not returned
 // is reported as it is before or after that call. With Options.NoDedup URLs that are done
 // are unknown. Status returns the error of Normalize or HostKey for a bad URL, ctx's,
 // ErrClosed, or the Spill's; it skips damaged blocks.
-func (f *Frontier) Status(ctx context.Context, crawl uint32, url string) (URLStatus, error) {
-	return f.StatusOf(ctx, Entry{URL: url, Crawl: crawl})
-}
-
-// StatusOf is Status for the URL, Host and Crawl of e. A URL that was added with a Host is
-// found under that one only; under another it is known, at best.
-func (f *Frontier) StatusOf(ctx context.Context, e Entry) (URLStatus, error) {
+func (f *Frontier) Status(ctx context.Context, e Entry) (URLStatus, error) {
 	host, url, err := f.named(&e)
 	if err != nil {
 		return URLStatus{}, err
@@ -136,7 +131,7 @@ func (s *urlSearch) known() (bool, error) {
 	defer o.free()
 	o.forgets = f.forgotten.version.Load()
 	o.entries = append(o.entries, newEntry{
-		host: s.host, crawl: s.crawl, mark: f.markOf(s.host, s.crawl, string(s.url)), body: o.encode(&record.Body{}, string(s.url)),
+		host: s.host, crawl: s.crawl, mark: f.markOf(s.host, s.crawl, string(s.url)), body: o.Encode(&record.Body{}, string(s.url)),
 	})
 	for {
 		if err := s.ctx.Err(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -20,12 +19,6 @@ const (
 	MaxValueKey = row.MaxValueKey // bytes of a key
 	MaxValue    = row.MaxValue    // bytes of a value
 )
-
-// StoredValue is a value of the program's with its key.
-type StoredValue struct {
-	Key   string
-	Value []byte
-}
 
 // valueBytes is what a value takes in memory beside its key and its bytes.
 const valueBytes = 64
@@ -62,7 +55,7 @@ func (s *shard) valueLocked(o *op, key string, v []byte) error {
 		o.links = v != nil // a deletion needs no room
 		r := row.Value(key, v)
 		if v != nil {
-			r.Value = o.keep(r.Value)
+			r.Value = o.Keep(r.Value)
 		}
 		o.rows = append(o.rows, r)
 		return nil
@@ -127,41 +120,28 @@ func (f *Frontier) Value(key string) (v []byte, ok bool, err error) {
 	return nil, false, fmt.Errorf("frontier: value: %w", err)
 }
 
-// Values returns the values whose keys begin with prefix, as they are at the beginning of
-// the loop, in the order of the keys. An error ends it: ctx's, ErrClosed, or the Spill's.
-// They are read into memory first; the caller owns them.
-func (f *Frontier) Values(ctx context.Context, prefix string) iter.Seq2[StoredValue, error] {
-	return func(yield func(StoredValue, error) bool) {
-		vs, err := patience.InTime(ctx, f.abandoned, func() ([]StoredValue, error) { return f.valuesWith(ctx, prefix) })
-		if err != nil {
-			yield(StoredValue{}, err)
-			return
-		}
-		for _, v := range vs {
-			if !yield(v, nil) {
-				return
-			}
-		}
-	}
+// Values returns the values whose keys begin with prefix, as they are at one moment, by
+// their keys. It returns ctx's error, ErrClosed, or the Spill's. The caller owns them.
+func (f *Frontier) Values(ctx context.Context, prefix string) (map[string][]byte, error) {
+	return patience.InTime(ctx, f.abandoned, func() (map[string][]byte, error) { return f.valuesWith(ctx, prefix) })
 }
 
-// valuesWith lists the values whose keys begin with prefix.
-func (f *Frontier) valuesWith(ctx context.Context, prefix string) (vs []StoredValue, err error) {
+func (f *Frontier) valuesWith(ctx context.Context, prefix string) (map[string][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if f.isClosed() {
 		return nil, ErrClosed
 	}
+	vs := map[string][]byte{}
 	if f.opts.Spill == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for key, v := range f.values {
 			if strings.HasPrefix(key, prefix) {
-				vs = append(vs, StoredValue{key, slices.Clone(v)})
+				vs[key] = slices.Clone(v)
 			}
 		}
-		slices.SortFunc(vs, func(a, b StoredValue) int { return strings.Compare(a.Key, b.Key) })
 		return vs, nil
 	}
 	s, err := f.opts.Spill.Snapshot()
@@ -169,7 +149,7 @@ func (f *Frontier) valuesWith(ctx context.Context, prefix string) (vs []StoredVa
 		defer s.Release()
 		err = s.Rows(row.ValueKey+prefix, func(key string, value []byte) error {
 			v, err := row.ParseValue(key, value)
-			vs = append(vs, StoredValue{strings.TrimPrefix(key, row.ValueKey), slices.Clone(v)})
+			vs[strings.TrimPrefix(key, row.ValueKey)] = slices.Clone(v)
 			return errors.Join(err, ctx.Err())
 		})
 	}

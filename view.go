@@ -280,7 +280,8 @@ const (
 	ReasonLimit                    // a limit is reached
 )
 
-var reasonNames = [...]string{
+// They are in the order of mercator.Reason.
+var reasonNames = [mercator.Reasons]string{
 	"its turn", "nothing waits", "not before", "leased", "delay", "crawl delay", "retry after", "back-off",
 	"quarantine", "reopened", "group", "back queue", "reading", "paused", "blocked", "limit",
 }
@@ -448,79 +449,12 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 		x.Used = s.usedLocked(c.Limits.HostUsed(id, c.Name(h), c.Date(s.last)))
 	}
 	x.Full = c.Refusing(id)
-	reason, until := reasonOf(c, id, s.last)
-	x.Reason = reason
+	why, until := c.Reason(id, s.last)
+	x.Reason = Reason(why)
 	if until != instant.Never {
 		x.Until = s.wall(until)
 	}
 	return x
-}
-
-// reasonOf returns why no URL of a host is handed out now, and when that ends by time
-// alone; never if that is not known.
-func reasonOf(s *mercator.Core, id uint32, now int64) (Reason, int64) {
-	h := s.Hosts.At(id)
-	free, why := s.WithheldUntil(id, now)
-	switch {
-	case h.Waiting > 0 && free == instant.Never && why == mercator.WithheldSpent:
-		return ReasonLimit, instant.Never
-	case h.Waiting > 0 && free == instant.Never:
-		return ReasonPaused, instant.Never
-	case h.Waiting > 0 && s.PausedCrawls > 0 && !s.Has(h, (*mercator.Crawl).Runs):
-		return stopReason(s, h, now)
-	case h.Place == mercator.Leased:
-		return ReasonLeased, instant.Never
-	case h.Waiting == 0 && h.Scheduled > s.Kept[id]:
-		return ReasonNotBefore, instant.Never
-	case h.Waiting == 0:
-		return ReasonNothing, instant.Never
-	}
-	reason, until := ReasonTurn, now
-	longer := func(r Reason, at int64) {
-		if at > until {
-			reason, until = r, at
-		}
-	}
-	longer(clockOf(&s.Reopened, h), h.Due)
-	if why == mercator.WithheldBlocked {
-		longer(ReasonBlocked, free)
-	}
-	if why == mercator.WithheldLimited {
-		longer(ReasonLimit, free)
-	}
-	longer(ReasonReopened, s.StartsAt)
-	if h.Group != 0 && !h.Has(mercator.HasSlot) {
-		g := s.Groups.At(h.Group)
-		longer(ReasonGroup, g.Free)
-		if g.Used >= g.Limit {
-			longer(ReasonGroup, instant.Never)
-		}
-	}
-	if reason != ReasonTurn {
-		return reason, until
-	}
-	switch h.Place {
-	case mercator.Unbound, mercator.Unpurged:
-		return ReasonBackQueue, instant.Never
-	case mercator.Loading:
-		return ReasonReading, instant.Never
-	case mercator.Pacing, mercator.Queued: // others of its group are before it
-		return ReasonGroup, instant.Never
-	}
-	return ReasonTurn, instant.Never
-}
-
-// clockOf is the reason for which a host's own clock was set.
-func clockOf(r *mercator.Reopened, h *mercator.Host) Reason {
-	if h.Due <= r.StartsAt || h.Why >= mercator.Whys {
-		return ReasonReopened
-	}
-	return clockReasons[h.Why]
-}
-
-var clockReasons = [mercator.Whys]Reason{
-	mercator.WhyNone: ReasonDelay, mercator.WhyDelay: ReasonDelay, mercator.WhyCrawlDelay: ReasonCrawlDelay, mercator.WhyRetryAfter: ReasonRetryAfter,
-	mercator.WhyBackoff: ReasonBackoff, mercator.WhyQuarantine: ReasonQuarantine, mercator.WhyReopened: ReasonReopened,
 }
 
 // dormantInfoLocked describes a host that is not in memory, and reports whether

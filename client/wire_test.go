@@ -28,7 +28,7 @@ func TestEntryTravels(t *testing.T) {
 			e     frontier.Entry
 			state frontier.URLState
 		}{{done, frontier.URLFinished}, {later, frontier.URLScheduled}} {
-			s, err := w.f.StatusOf(t.Context(), x.e)
+			s, err := w.f.Status(t.Context(), x.e)
 			require.NoError(t, err)
 			assert.Equal(t, x.state, s.State)
 		}

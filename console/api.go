@@ -235,7 +235,7 @@ func (c *Console) url(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, refused(fmt.Errorf("console: the URL: %w", err))
 	}
-	s, err := c.f.Status(r.Context(), uint32(crawl), u)
+	s, err := c.f.Status(r.Context(), frontier.Entry{URL: u, Crawl: uint32(crawl)})
 	if err != nil {
 		return nil, refused(err)
 	}

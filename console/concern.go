@@ -77,7 +77,7 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 // was contacted recently.
 func (c *Console) over(ctx context.Context, host string) bool {
 	for _, scheme := range []string{"http://", "https://"} {
-		if s, err := c.f.Status(ctx, 0, scheme+host+"/"); err == nil && s.State != frontier.URLUnknown {
+		if s, err := c.f.Status(ctx, frontier.Entry{URL: scheme + host + "/"}); err == nil && s.State != frontier.URLUnknown {
 			return true
 		}
 	}

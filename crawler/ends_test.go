@@ -84,7 +84,7 @@ func TestEachEndIsRecorded(t *testing.T) {
 			},
 			OnEnd: func(r crawllog.Record) {
 				if r.Attempt > 0 {
-					x, err := f.Status(context.Background(), 0, r.URL)
+					x, err := f.Status(context.Background(), frontier.Entry{URL: r.URL})
 					assert.NoError(t, err)
 					assert.Equal(t, frontier.URLLeased, x.State, "the frontier does not know yet: %s", r.URL)
 				}

@@ -102,15 +102,16 @@ func (s *Service) loadNames(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.crawl, n.name, n.next = map[string]uint32{}, map[uint32]string{}, max(1, n.next)
-	for v, err := range s.f.Values(ctx, crawlKey) {
-		if err != nil {
-			return fmt.Errorf("serve: names of crawls: %w", err)
-		}
-		id, err := numberOf(v.Key, v.Value)
+	stored, err := s.f.Values(ctx, crawlKey)
+	if err != nil {
+		return fmt.Errorf("serve: names of crawls: %w", err)
+	}
+	for key, v := range stored {
+		id, err := numberOf(key, v)
 		if err != nil {
 			return err
 		}
-		n.bind(strings.TrimPrefix(v.Key, crawlKey), id)
+		n.bind(strings.TrimPrefix(key, crawlKey), id)
 		n.next = max(n.next, id+1)
 	}
 	next, _, err := s.number(nextKey)

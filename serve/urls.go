@@ -268,7 +268,7 @@ func (s *Service) getURL(c *call) error {
 			return err
 		}
 	}
-	x, err := s.f.StatusOf(c.ctx, frontier.Entry{URL: q.Get("url"), Host: host, Crawl: id})
+	x, err := s.f.Status(c.ctx, frontier.Entry{URL: q.Get("url"), Host: host, Crawl: id})
 	switch {
 	case err != nil && c.ctx.Err() == nil && x.Host == "":
 		return badRequest("url: %w", err)

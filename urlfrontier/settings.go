@@ -65,15 +65,16 @@ func openSettings(ctx context.Context, f *frontier.Frontier) (*settings, error) 
 		return nil, fmt.Errorf("urlfrontier: settings: %w", err)
 	}
 	s.inactive = inactive
-	for v, err := range f.Values(ctx, limitKey) {
+	limits, err := f.Values(ctx, limitKey)
+	if err != nil {
+		return nil, fmt.Errorf("urlfrontier: settings: %w", err)
+	}
+	for key, v := range limits {
+		l, err := openLimit(v)
 		if err != nil {
-			return nil, fmt.Errorf("urlfrontier: settings: %w", err)
+			return nil, fmt.Errorf("urlfrontier: settings: %q: %w", key, err)
 		}
-		l, err := openLimit(v.Value)
-		if err != nil {
-			return nil, fmt.Errorf("urlfrontier: settings: %q: %w", v.Key, err)
-		}
-		s.limits[strings.TrimPrefix(v.Key, limitKey)] = l
+		s.limits[strings.TrimPrefix(key, limitKey)] = l
 	}
 	return s, nil
 }

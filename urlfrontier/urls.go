@@ -28,7 +28,7 @@ func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.
 	if !ok || len(key) > maxKey {
 		return nil, missing
 	}
-	u, err := s.svc.Frontier().StatusOf(ctx, frontier.Entry{URL: p.GetUrl(), Host: key, Crawl: id})
+	u, err := s.svc.Frontier().Status(ctx, frontier.Entry{URL: p.GetUrl(), Host: key, Crawl: id})
 	if err != nil {
 		return nil, statusOf(err)
 	}

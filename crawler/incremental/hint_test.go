@@ -113,7 +113,7 @@ func TestChanges(t *testing.T) {
 		x := beginSited(t, w, time.Hour)
 		x.run(50*day, "http://a.example/")
 		due := func(u string) time.Duration {
-			s, err := x.f.Status(t.Context(), 0, u)
+			s, err := x.f.Status(t.Context(), frontier.Entry{URL: u})
 			require.NoError(t, err)
 			require.Equal(t, frontier.URLScheduled, s.State, u)
 			return s.Until.Sub(w.began)
@@ -127,12 +127,12 @@ func TestChanges(t *testing.T) {
 		assert.Equal(t, []int64{1, 1, 2}, []int64{r.Known, r.New, r.Wrong})
 		assert.Equal(t, []int{4, 5}, []int{r.Faults[0].Line, r.Faults[1].Line})
 		synctest.Wait()
-		s, err := x.f.Status(t.Context(), 0, "http://a.example/0")
+		s, err := x.f.Status(t.Context(), frontier.Entry{URL: "http://a.example/0"})
 		require.NoError(t, err)
 		if s.State == frontier.URLScheduled {
 			assert.LessOrEqual(t, s.Until.Sub(w.began), now+time.Second)
 		}
-		s, err = x.f.Status(t.Context(), 0, "http://b.example/new")
+		s, err = x.f.Status(t.Context(), frontier.Entry{URL: "http://b.example/new"})
 		require.NoError(t, err)
 		assert.Equal(t, frontier.URLWaiting, s.State)
 		assert.Equal(t, others, []time.Duration{due("http://a.example/1"), due("http://a.example/2")})

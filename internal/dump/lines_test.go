@@ -40,7 +40,7 @@ func goldenMark() (m storage.Mark) {
 
 // goldenHost has every field.
 var goldenHost = row.Host{
-	Due: 1e12, CrawlDelay: 1500, Why: 6, Group: "g", Assigned: true,
+	Due: 1e12, CrawlDelay: 1500, Why: 6, Group: "g", Assigned: true, Standing: -2,
 	Trouble: row.Trouble{
 		Quiet: 1e12, Free: 1e12 + 1, Fails: 300, Lanes: 700, Step: 1, From: 2, Search: 3, Relapses: 4, Eased: true, Probes: 5, Usual: 6, Failure: 6,
 	},

@@ -59,7 +59,6 @@ type Notes struct {
 type Counts struct {
 	Noted, Dropped int64 // notes
 	Walks, Read    int64 // hosts searched, and records looked at
-	Moved          int64 // URLs
 }
 
 // noted are the notes about one host.
@@ -133,10 +132,11 @@ func (x *Notes) Begin() (host uint32, notes []note) {
 	return host, h.notes
 }
 
-// End ends a walk. Walks take about a tenth of the time.
-func (x *Notes) End(began, now int64) {
+// End ends a walk that looked at a number of records. Walks take about a tenth of the time.
+func (x *Notes) End(began, now, looked int64) {
 	x.walking = false
 	x.resume = now + rest*(now-began)
+	x.Read += looked
 }
 
 // Size returns the memory in bytes.

@@ -39,7 +39,7 @@ func TestContextThatHasEnded(t *testing.T) {
 			"Contact":           func() error { _, err := w.F.Contact(ctx, "a.example"); return err },
 			"Delete":            func() error { _, err := w.F.Delete(ctx, frontier.All()); return err },
 			"Delete of a crawl": func() error { _, err := w.F.Delete(ctx, frontier.Crawl(0)); return err },
-			"Status":            func() error { _, err := w.F.Status(ctx, 0, "http://a.example/1"); return err },
+			"Status":            func() error { _, err := w.F.Status(ctx, frontier.Entry{URL: "http://a.example/1"}); return err },
 			"Upcoming":          func() error { _, err := w.F.Upcoming(ctx, 3, true); return err },
 			"Export":            func() error { return w.F.Export(ctx, io.Discard, frontier.ExportOptions{}) },
 			"Import": func() error {
@@ -318,7 +318,7 @@ func (c *canceller) look(ctx context.Context) {
 	case 0:
 		_, err = c.f.Host(ctx, "h1.example")
 	case 1:
-		_, err = c.f.Status(ctx, 0, "http://h1.example/1/1/1")
+		_, err = c.f.Status(ctx, frontier.Entry{URL: "http://h1.example/1/1/1"})
 	case 2:
 		_, err = c.f.Upcoming(ctx, 5, true)
 	default:

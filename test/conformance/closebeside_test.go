@@ -363,7 +363,7 @@ var besides = []beside{
 		}
 	}},
 	{name: "a URL is looked for", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {
-		_, err := w.F.Status(context.Background(), 0, "http://a.example/150")
+		_, err := w.F.Status(context.Background(), frontier.Entry{URL: "http://a.example/150"})
 		saysItIsClosed(t, err)
 	}},
 	{name: "a view reads", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {

@@ -54,7 +54,7 @@ func TestEveryCallAfterClose(t *testing.T) {
 		two("Delete")(f.Delete(ctx, s))
 		two("Delete of a crawl")(f.Delete(ctx, frontier.Crawl(1)))
 		two("Host")(f.Host(ctx, "a.example"))
-		two("Status")(f.Status(ctx, 0, "http://a.example/1"))
+		two("Status")(f.Status(ctx, frontier.Entry{URL: "http://a.example/1"}))
 		two("Upcoming")(f.Upcoming(ctx, 3, true))
 		errs["Export"] = f.Export(ctx, &strings.Builder{}, frontier.ExportOptions{})
 		two("Import")(f.Import(ctx, strings.NewReader("http://a.example/"), frontier.ImportOptions{}))

@@ -238,7 +238,7 @@ func (c *bustle) begins(r *rand.Rand) {
 			return err
 		},
 		func(r *rand.Rand) error {
-			_, err := c.f.Status(bg, 0, fmt.Sprintf("http://h%d.example/%d", r.IntN(30), r.IntN(500)))
+			_, err := c.f.Status(bg, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", r.IntN(30), r.IntN(500))})
 			return err
 		},
 		func(*rand.Rand) error {
@@ -360,7 +360,7 @@ func closeBesideEverything(t *testing.T, r *rand.Rand, n *trycount.Counter) {
 }
 
 func isThere(t *testing.T, f *frontier.Frontier, url string) bool {
-	s, err := f.Status(t.Context(), 0, url)
+	s, err := f.Status(t.Context(), frontier.Entry{URL: url})
 	require.NoError(t, err)
 	return s.State != frontier.URLKnown && s.State != frontier.URLUnknown
 }

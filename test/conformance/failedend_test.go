@@ -37,7 +37,7 @@ func TestForcedEntryThatCannotBeCommitted(t *testing.T) {
 	require.Len(t, bad, 1)
 	require.Equal(t, 1, bad[0].Index)
 	require.Equal(t, "http://b.example/1", bad[0].URL)
-	s, err := w.F.Status(t.Context(), 0, "http://a.example/1")
+	s, err := w.F.Status(t.Context(), frontier.Entry{URL: "http://a.example/1"})
 	require.NoError(t, err)
 	require.Equal(t, frontier.URLKnown, s.State, "it is finished")
 

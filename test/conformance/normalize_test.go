@@ -27,7 +27,7 @@ func TestOneURLHasOneForm(t *testing.T) {
 		require.Equal(t, 2, n)
 		require.Equal(t, []string{form, form, other}, seen, "the Prioritizer sees the form")
 
-		s, err := w.F.Status(t.Context(), 0, "http://a.example/./~x#y")
+		s, err := w.F.Status(t.Context(), frontier.Entry{URL: "http://a.example/./~x#y"})
 		require.NoError(t, err)
 		require.Equal(t, frontier.URLWaiting, s.State)
 		require.Equal(t, form, s.Entry.URL)
@@ -44,7 +44,7 @@ func TestOneURLHasOneForm(t *testing.T) {
 		require.Equal(t, "mailto:me", refused[0].URL)
 		require.ErrorIs(t, refused[0], urlnorm.ErrScheme)
 
-		_, err = w.F.Status(t.Context(), 0, "mailto:me")
+		_, err = w.F.Status(t.Context(), frontier.Entry{URL: "mailto:me"})
 		require.ErrorIs(t, err, urlnorm.ErrScheme)
 		n, err = w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/" + strings.Repeat("x", frontier.MaxURL)})
 		require.Zero(t, n)

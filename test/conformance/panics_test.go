@@ -94,7 +94,7 @@ var trapCalls = map[string]func(*harness.World, frontier.Lease) error{
 		return err
 	},
 	"Status": func(w *harness.World, _ frontier.Lease) error {
-		_, err := w.F.Status(context.Background(), 0, "http://b.example/1")
+		_, err := w.F.Status(context.Background(), frontier.Entry{URL: "http://b.example/1"})
 		return err
 	},
 	"Done": func(w *harness.World, l frontier.Lease) error { return w.F.Done(l, frontier.Outcome{}) },

@@ -110,11 +110,11 @@ var stuckCalls = []stuck{
 		return err
 	}},
 	{name: "Status", holds: "Load", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {
-		_, err := w.F.Status(ctx, 0, "http://a.example/150")
+		_, err := w.F.Status(ctx, frontier.Entry{URL: "http://a.example/150"})
 		return err
 	}},
 	{name: "Status of what is scheduled", holds: "LoadTimed", own: true, ready: scheduled, calls: func(ctx context.Context, w *harness.World) error {
-		_, err := w.F.Status(ctx, 0, "http://h3.example/")
+		_, err := w.F.Status(ctx, frontier.Entry{URL: "http://h3.example/"})
 		return err
 	}},
 	{name: "Upcoming", holds: "Load", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {

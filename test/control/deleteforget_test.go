@@ -82,7 +82,7 @@ func TestDeleteWithForget(t *testing.T) {
 					require.Zero(t, added(t, w.F, everywhere()...))
 				}
 				forgot(t, w.F, frontier.All())
-				s, err := w.F.Status(t.Context(), 1, "http://a.example/0")
+				s, err := w.F.Status(t.Context(), frontier.Entry{URL: "http://a.example/0", Crawl: 1})
 				require.NoError(t, err)
 				require.Equal(t, frontier.URLUnknown, s.State)
 				require.Equal(t, 18, added(t, w.F, everywhere()...))
@@ -112,7 +112,7 @@ func TestForceOfAURLThatWasForgotten(t *testing.T) {
 				prepare(t, w)
 				forgot(t, w.F, frontier.Host("a.example"))
 				w.Add(url)
-				s, err := w.F.Status(t.Context(), 0, url)
+				s, err := w.F.Status(t.Context(), frontier.Entry{URL: url})
 				require.NoError(t, err)
 				require.Equal(t, frontier.URLWaiting, s.State, "and not what is left of the old lease")
 				v, err := w.F.AddVerdicts(t.Context(), frontier.Entry{URL: url, Force: true})

@@ -26,14 +26,14 @@ func TestAURLKeepsTheHostThatItWasAddedWith(t *testing.T) {
 		)
 		require.NoError(t, err)
 		status := func() frontier.URLStatus {
-			s, err := w.F.StatusOf(ctx, frontier.Entry{URL: odd, Host: "Key.Example."})
+			s, err := w.F.Status(ctx, frontier.Entry{URL: odd, Host: "Key.Example."})
 			require.NoError(t, err)
 			require.Equal(t, "key.example", s.Host)
 			return s
 		}
 		require.Equal(t, frontier.URLWaiting, status().State)
 		require.Equal(t, "key.example", status().Entry.Host)
-		_, err = w.F.Status(ctx, 0, odd)
+		_, err = w.F.Status(ctx, frontier.Entry{URL: odd})
 		require.Error(t, err)
 
 		first, second := w.Next(), w.Next()
@@ -59,7 +59,7 @@ func TestAURLKeepsTheHostThatItWasAddedWith(t *testing.T) {
 			for _, other := range []*harness.World{harness.NewWorld(t, frontier.Options{}), harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})} {
 				other.Imported(text)
 				require.Equal(t, harness.LinesOf(text, "url"), harness.LinesOf(other.Export(), "url"))
-				s, err := other.F.StatusOf(ctx, frontier.Entry{URL: odd, Host: "key.example"})
+				s, err := other.F.Status(ctx, frontier.Entry{URL: odd, Host: "key.example"})
 				require.NoError(t, err)
 				require.Equal(t, frontier.URLScheduled, s.State)
 				require.Equal(t, "key.example", s.Entry.Host)
@@ -100,7 +100,7 @@ func TestHostsOfEntriesAreChecked(t *testing.T) {
 	} {
 		_, err := w.F.Add(t.Context(), frontier.Entry{URL: "x", Host: host})
 		require.ErrorContains(t, err, want)
-		_, err = w.F.StatusOf(t.Context(), frontier.Entry{URL: "x", Host: host})
+		_, err = w.F.Status(t.Context(), frontier.Entry{URL: "x", Host: host})
 		require.ErrorContains(t, err, want)
 		_, err = w.F.Import(t.Context(), strings.NewReader(`{"url":"x","host":"`+host+`"}`+"\n"), frontier.ImportOptions{})
 		require.ErrorContains(t, err, want)

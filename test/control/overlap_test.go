@@ -175,7 +175,7 @@ func TestMostSpecificPriorityCounts(t *testing.T) {
 		}
 		pr := func() (out []int) {
 			for d := range 4 {
-				s, err := f.Status(ctx, 0, fmt.Sprintf("http://a.x.example/%d", d))
+				s, err := f.Status(ctx, frontier.Entry{URL: fmt.Sprintf("http://a.x.example/%d", d)})
 				require.NoError(t, err)
 				out = append(out, s.Priority)
 			}

@@ -33,7 +33,7 @@ func TestStatusFollowsAURL(t *testing.T) {
 				move()
 				want := frontier.URLStatus{State: frontier.URLWaiting, Host: "a.example", Priority: 2, Attempt: 1, Entry: frontier.Entry{URL: url, Depth: 1, Meta: []byte("m")}}
 				require.Equal(t, want, w.Status(url))
-				s, err := w.F.Status(context.Background(), 1, url)
+				s, err := w.F.Status(context.Background(), frontier.Entry{URL: url, Crawl: 1})
 				require.NoError(t, err)
 				require.Equal(t, frontier.URLUnknown, s.State, "in another crawl")
 				w.IsState(frontier.URLUnknown, "http://a.example/")
@@ -68,14 +68,14 @@ func TestStatusFollowsAURL(t *testing.T) {
 
 func TestStatusErrors(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
-	_, err := w.F.Status(context.Background(), 0, "no url")
+	_, err := w.F.Status(context.Background(), frontier.Entry{URL: "no url"})
 	require.Error(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = w.F.Status(ctx, 0, "http://a.example/")
+	_, err = w.F.Status(ctx, frontier.Entry{URL: "http://a.example/"})
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, w.F.Close())
-	_, err = w.F.Status(context.Background(), 0, "http://a.example/")
+	_, err = w.F.Status(context.Background(), frontier.Entry{URL: "http://a.example/"})
 	require.ErrorIs(t, err, frontier.ErrClosed)
 }
 
@@ -122,7 +122,7 @@ func TestStatusMissesNothing(t *testing.T) {
 	})
 	states := map[frontier.URLState]int{}
 	for i := range 300 {
-		s, err := f.Status(ctx, 0, fmt.Sprintf("http://a.example/%d", i%n))
+		s, err := f.Status(ctx, frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i%n)})
 		require.NoError(t, err)
 		states[s.State]++
 	}

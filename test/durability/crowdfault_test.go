@@ -163,7 +163,7 @@ func (c *crowd) looks() {
 		time.Sleep(time.Duration(c.intN(10)) * time.Millisecond)
 		h := fmt.Sprintf("h%d.example", c.intN(crowdHosts))
 		c.again(func() error { return c.f.Pause(frontier.Host(h)) })
-		c.again(func() error { _, err := c.f.Status(ctx, 0, "http://"+h+"/0/0/0"); return err })
+		c.again(func() error { _, err := c.f.Status(ctx, frontier.Entry{URL: "http://" + h + "/0/0/0"}); return err })
 		c.again(func() error {
 			_, err := c.f.Host(ctx, h)
 			if errors.Is(err, frontier.ErrUnknownHost) {

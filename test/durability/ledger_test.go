@@ -242,7 +242,7 @@ func (g *ledger) look() {
 			}
 			return err
 		},
-		func() error { _, err := g.w.F.Status(ctx, 0, "http://h0.example/3"); return err },
+		func() error { _, err := g.w.F.Status(ctx, frontier.Entry{URL: "http://h0.example/3"}); return err },
 		func() error { _, err := g.w.F.Upcoming(ctx, 3, true); return err },
 		func() error { return g.w.F.Export(ctx, io.Discard, frontier.ExportOptions{}) },
 		func() error {

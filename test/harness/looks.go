@@ -181,7 +181,7 @@ func (w *World) Listed(s frontier.Scope, after string) (urls []string) {
 // Status returns the status of a URL.
 func (w *World) Status(url string) frontier.URLStatus {
 	w.Helper()
-	s, err := w.F.Status(context.Background(), 0, url)
+	s, err := w.F.Status(context.Background(), frontier.Entry{URL: url})
 	require.NoError(w, err)
 	return s
 }

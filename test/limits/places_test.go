@@ -194,7 +194,7 @@ func TestLimitOfWaitingInEachPlace(t *testing.T) {
 				require.EqualValues(t, 1, s.Duplicates)
 				require.EqualValues(t, 3, s.Known)
 				require.EqualValues(t, 3, s.Waiting)
-				st, err := w.F.Status(ctx, 0, es[3].URL)
+				st, err := w.F.Status(ctx, frontier.Entry{URL: es[3].URL})
 				require.NoError(t, err)
 				require.Equal(t, frontier.URLUnknown, st.State)
 				require.NotEqual(t, frontier.ReasonLimit, w.Info("a.x.example").Reason)

@@ -275,7 +275,10 @@ func (l *holdsLoad) searchOne(n int) {
 		{"Next and Done, what is safe on disk leaves memory", visits},
 		{"forcing one that waits on disk", force(n - 2)},
 		{"listing from disk", list},
-		{"Status", func() error { _, err := f.Status(ctx, 0, fmt.Sprintf("http://one.example/%d", n-5)); return err }},
+		{"Status", func() error {
+			_, err := f.Status(ctx, frontier.Entry{URL: fmt.Sprintf("http://one.example/%d", n-5)})
+			return err
+		}},
 		{"pausing and resuming", func() error {
 			return errors.Join(f.Pause(frontier.All()), visitsNothing(ctx, f), f.Resume(frontier.All()))
 		}},

@@ -170,7 +170,7 @@ func BenchmarkOperate(b *testing.B) {
 				}
 			})
 			run("status", func() {
-				_, err := o.f.Status(ctx, 0, "http://"+o.random()+"/some/path/to/a/page.html")
+				_, err := o.f.Status(ctx, frontier.Entry{URL: "http://" + o.random() + "/some/path/to/a/page.html"})
 				o.must(err)
 			})
 			run("largest/n=20", func() { o.f.Largest(20) })

@@ -36,7 +36,7 @@ func (m *model) Finish(t *rapid.T) {
 	}
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	s, err := m.f.StatusOf(context.Background(), e)
+	s, err := m.f.Status(context.Background(), e)
 	require.NoError(t, err)
 	if l := m.host(host).lease; l != nil && l.item != nil && l.item.url == url && m.kept[url] == "" {
 		require.Equal(t, frontier.URLLeased, s.State)

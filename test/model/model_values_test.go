@@ -17,9 +17,10 @@ func (m *model) Value(t *rapid.T) {
 		m.values[key] = string(v)
 	}
 	got := map[string]string{}
-	for x, err := range m.f.Values(context.Background(), "") {
-		require.NoError(t, err)
-		got[x.Key] = string(x.Value)
+	stored, err := m.f.Values(context.Background(), "")
+	require.NoError(t, err)
+	for key, v := range stored {
+		got[key] = string(v)
 	}
 	require.Equal(t, m.values, got)
 }

@@ -86,7 +86,7 @@ func (m *model) lookAtURL(t *rapid.T) {
 	if l := m.host(name).lease; l != nil && l.item != nil && l.item.url == url && !l.forgotten {
 		want = frontier.URLLeased
 	}
-	s, err := m.f.StatusOf(context.Background(), entry(url, 0))
+	s, err := m.f.Status(context.Background(), entry(url, 0))
 	require.NoError(t, err)
 	require.Equal(t, want.String(), s.State.String(), url)
 }

@@ -280,7 +280,7 @@ func TestNextAtOddTimes(t *testing.T) {
 						given = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 					}
 					require.False(t, due.Before(given), "%v", due)
-					x, err := w.F.Status(t.Context(), 0, "http://a.example/")
+					x, err := w.F.Status(t.Context(), frontier.Entry{URL: "http://a.example/"})
 					require.NoError(t, err)
 					require.False(t, x.Until.Before(given), "%v", x.Until)
 					require.EqualValues(t, 1, w.F.Stats().Scheduled)

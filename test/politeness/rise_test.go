@@ -158,6 +158,29 @@ func TestOthersDoNotRise(t *testing.T) {
 	})
 }
 
+// deleting deletes the host of a URL that is about to rise.
+type deleting struct {
+	counting
+	f *frontier.Frontier
+}
+
+func (d *deleting) Rise(e frontier.Entry) float64 {
+	_, _ = d.f.Delete(context.Background(), frontier.All())
+	return d.counting.Rise(e)
+}
+
+// What was deleted while the Riser was asked does not come back.
+func TestDeletedURLsDoNotRise(t *testing.T) {
+	r := &deleting{}
+	w := harness.NewStoredWorld(t, frontier.Options{Prioritizer: r, Priorities: 8}, spill.Options{})
+	r.f = w.F
+	w.AddMany("a.example", 9)
+	w.OnDisk()
+	linked(w, "http://a.example/7")
+	require.Zero(t, w.F.Stats().Risen)
+	w.Over()
+}
+
 // faultyRiser panics for a while.
 type faultyRiser struct {
 	counting
