@@ -10,6 +10,7 @@ import (
 // Reason is why no URL of a host is handed out: see frontier.Reason.
 type Reason uint8
 
+// Reasons, in the order of those of package frontier.
 const (
 	ForTurn Reason = iota
 	ForNothing
