@@ -7,6 +7,7 @@
 package frontier
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -17,12 +18,12 @@ import (
 // whatever Options.Priorities is.
 const Immediate = maxPriorities + 1
 
-// SelectorError reports a Selector that chose a priority with nothing available, or
-// panicked. Nothing was handed out and nothing is lost.
+// SelectorError reports a Selector that chose a priority with nothing available, panicked, or
+// called runtime.Goexit. Nothing was handed out and nothing is lost.
 type SelectorError struct {
 	Got       int
 	Available []int
-	Panicked  any // what it panicked with, if it did; then Got is 0
+	Panicked  any // what it panicked with, or that it called runtime.Goexit; then Got is 0
 }
 
 // Error implements error.
@@ -43,10 +44,10 @@ func (s *shard) nextLocked(g *grant, now int64, crawls []uint32) bool {
 		return true
 	}
 	s.callLocked(now)
-	ch, ok, err := s.core.Next(now, crawls)
+	ch, ok, bad := s.core.Next(now, crawls)
 	switch {
-	case err != nil:
-		g.err = (*SelectorError)(err.(*mercator.BadChoice))
+	case bad != nil:
+		g.err = (*SelectorError)(bad)
 		return true
 	case !ok:
 		return false
@@ -74,14 +75,23 @@ type Selector = selector.Selector
 // SelectorFunc makes a function a Selector.
 type SelectorFunc = selector.Func
 
-// chooseBy asks the selector, and turns a panic into a value, since the lock is held.
+// chooseBy asks the selector. The lock is held, so code of the user's runs in a goroutine of its own,
+// and what it panics with, or that it calls runtime.Goexit, becomes a value.
 func chooseBy(s Selector) func(available []int) (p int, panicked any) {
 	if selector.IsCalm(s) {
 		return func(available []int) (int, any) { return s.Select(available), nil }
 	}
 	return func(available []int) (p int, panicked any) {
-		defer func() { panicked = recover() }()
-		return s.Select(available), nil
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			defer func() { panicked = cmp.Or(recover(), panicked) }()
+			panicked = "it called runtime.Goexit"
+			p = s.Select(available)
+			panicked = nil
+		}()
+		<-ended
+		return p, panicked
 	}
 }
 

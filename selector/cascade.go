@@ -72,27 +72,27 @@ func (c *cascade) Select(available []int) int {
 	return first + p
 }
 
-// take takes all selectors of the cascade, or none.
-func (c *cascade) take() bool {
-	all := []Selector{c.top}
+// all returns the selectors of the cascade.
+func (c *cascade) all() (all []Selector) {
 	for _, tier := range c.tiers {
 		all = append(all, tier.Selector)
 	}
-	for i, s := range all {
-		if !Take(s) {
-			for _, s := range all[:i] {
-				Leave(s)
-			}
-			return false
-		}
+	return append(all, c.top)
+}
+
+// take takes all of them, or none.
+func (c *cascade) take() bool {
+	all := c.all()
+	refused := slices.IndexFunc(all, func(s Selector) bool { return !Take(s) })
+	for _, s := range all[:max(refused, 0)] {
+		Leave(s)
 	}
-	return true
+	return refused < 0
 }
 
 func (c *cascade) leave() {
-	Leave(c.top)
-	for _, tier := range c.tiers {
-		Leave(tier.Selector)
+	for _, s := range c.all() {
+		Leave(s)
 	}
 }
 

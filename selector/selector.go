@@ -12,11 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 )
 
-// Selector chooses the priority of the next hand-out. The frontier calls Select with its lock held:
-// Select must be fast and must not call the frontier. A Selector belongs to one frontier.
+// Selector chooses the priority of the next hand-out. The frontier calls Select with its lock held,
+// that of another package in a goroutine of its own, which takes about 1 us: Select must be fast and
+// must not call the frontier. A Selector belongs to one frontier.
 type Selector interface {
 	// Select returns an element of available, which lists the priorities with an available URL in
 	// ascending order. available is never empty, and is valid only during the call.
@@ -58,11 +60,13 @@ type owned struct{ taken atomic.Bool }
 func (o *owned) take() bool { return o.taken.CompareAndSwap(false, true) }
 func (o *owned) leave()     { o.taken.Store(false) }
 
-// IsCalm reports whether Select never panics: it is of this package, and asks no other selector.
+// IsCalm reports whether Select never panics: it is of this package, and so are those that it asks.
 func IsCalm(s Selector) bool {
-	switch s.(type) {
-	case *biased, strict, *uniform, *roundRobin, *weighted:
+	switch s := s.(type) {
+	case *biased, strict, *uniform, *roundRobin, *weighted, *Mixture:
 		return true
+	case *cascade:
+		return !slices.ContainsFunc(s.all(), func(s Selector) bool { return !IsCalm(s) })
 	}
 	return false
 }

@@ -2,11 +2,7 @@
 
 package mercator
 
-import (
-	"fmt"
-
-	"github.com/seed-7440039f/frontier/internal/arena"
-)
+import "github.com/seed-7440039f/frontier/internal/arena"
 
 // HeadAlive reports whether the queue that was chosen for a hand-out begins with a URL
 // that is alive. If not, its host, which is in place loading, waits for the sweep:
@@ -93,15 +89,12 @@ type BadChoice struct {
 	Panicked  any
 }
 
-// Error implements error.
-func (e *BadChoice) Error() string { return fmt.Sprintf("chose %d of %v", e.Got, e.Available) }
-
 // Next chooses the crawl, host and queue of the next hand-out. It asks the selector once,
 // for what the crawl has to offer, and again if everything it chose turns out not to be
 // due, until the lock should be released because too many hosts were found in vain: then
 // Core.more is set. Afterwards the host is in place loading, with its group's slot. If there
 // are crawls, only they have a turn.
-func (s *Core) Next(now int64, crawls []uint32) (Choice, bool, error) {
+func (s *Core) Next(now int64, crawls []uint32) (Choice, bool, *BadChoice) {
 	s.Advance(now)
 	if now < s.StartsAt {
 		return Choice{}, false, nil

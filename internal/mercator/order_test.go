@@ -31,8 +31,8 @@ func addGrouped(c *Core, name string, p uint8) uint32 {
 // serve hands one URL out and takes it back at once. The group is free a second
 // later, and the host due.
 func serve(t *testing.T, c *Core, now int64) uint32 {
-	ch, ok, err := c.Next(now, nil)
-	require.NoError(t, err)
+	ch, ok, bad := c.Next(now, nil)
+	require.Nil(t, bad)
 	require.True(t, ok)
 	l := c.EndLease(c.Lease(ch.Queue, 1, now, now+1))
 	c.ReturnHead(l.Queue, l.Record)
@@ -142,14 +142,14 @@ func TestHostsAreBoundInSmallNumbers(t *testing.T) {
 		c.Detach(id)
 		c.unbind(id, h)
 	}
-	ch, ok, err := c.Next(0, nil)
-	require.NoError(t, err)
+	ch, ok, bad := c.Next(0, nil)
+	require.Nil(t, bad)
 	require.True(t, ok, "the group is free")
 	c.Lease(ch.Queue, 1, 0, instant.Never)
 	before := n - 1
 	for c.Places[Unbound] > 0 {
-		_, ok, err := c.Next(0, nil)
-		require.NoError(t, err)
+		_, ok, bad := c.Next(0, nil)
+		require.Nil(t, bad)
 		require.False(t, ok)
 		left := c.Places[Unbound]
 		require.LessOrEqual(t, before-left, bindAtOnce)
@@ -199,8 +199,8 @@ func TestSharesOutliveTheirCount(t *testing.T) {
 		got := map[uint32]int{}
 		serve := func(n int) {
 			for range n {
-				ch, ok, err := c.Next(0, nil)
-				require.NoError(t, err)
+				ch, ok, bad := c.Next(0, nil)
+				require.Nil(t, bad)
 				require.True(t, ok)
 				got[c.CrawlOf(c.Queues.At(ch.Queue)).ID]++
 				c.Pop(c.Queues.At(ch.Queue))

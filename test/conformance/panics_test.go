@@ -224,6 +224,24 @@ func TestPanicsOfTheUsersCode(t *testing.T) {
 	}
 }
 
+// A Selector is asked under the lock, maybe in a call that is not Next: it ends no goroutine but its own.
+func TestSelectorThatExits(t *testing.T) {
+	x := &trap{exits: true}
+	harness.InBothWorlds(t, frontier.Options{Selector: x}, func(t *testing.T, w *harness.World) {
+		x.armed.Store("Select")
+		got := make(chan error)
+		go func() {
+			_, err := w.F.Next(t.Context())
+			got <- err
+		}()
+		w.Add("http://a.example/")
+		require.ErrorContains(t, <-got, "selector panicked: it called runtime.Goexit; available are [8]")
+		x.armed.Store("")
+		require.NoError(t, w.F.Check())
+		require.Equal(t, []string{"http://a.example/"}, w.LeaseAll())
+	})
+}
+
 // The URLs of a lost host are still given up after OnGiveUp has panicked.
 func TestOnGiveUpPanics(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{
