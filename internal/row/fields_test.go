@@ -62,6 +62,8 @@ func TestFieldsOfNewerPrograms(t *testing.T) {
 	_, err := ParseHost("a", append(host[:len(host):len(host)], text(optional)[:3]...))
 	require.NotErrorIs(t, err, storage.ErrVersion)
 	require.Error(t, err)
+	_, err = ParseHost("a", append(host[:len(host):len(host)], number(optional)...))
+	require.NoError(t, err, "the first tag that may be skipped")
 }
 
 // What no program writes is damage.
