@@ -1,0 +1,211 @@
+// This file orders by what the seeds give to a URL.
+
+package importance
+
+import (
+	"math"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const (
+	// passed is the part of a page's cash that its links get together. The rest is lost, as with
+	// PageRank's damping.
+	passed = 0.85
+	// stray is the cash of a URL that was added without a page, in parts of a seed's.
+	stray = 0.1
+	// nothing is the weight of a link that gives nothing: 0 would be that of a URL without a page.
+	nothing = 1.0 / (1 << 40)
+)
+
+// byTrust gives cash to URLs. A seed has its Weight, or 1; a visit divides 0.85 of a page's cash among
+// its links. A share travels in the Weight of the link's Entry, so the first needs no cell: it is in the
+// URL's record. A cell has what came after that, until Rise has added both; from then on it has all.
+type byTrust struct {
+	table *table[uint32] // purses
+	dice  *dice
+	ranks *ranks
+	keep  bool
+}
+
+// purse is a cell: bits 0 to 3 count the links, 4 to 7 hold the level last noted, 8 to 15 the cash.
+type purse uint32
+
+const (
+	spent      purse = 1 << 16 // the page was visited
+	whole      purse = 1 << 17 // the cash includes the first share
+	purseWidth       = 18
+)
+
+func (p purse) count() count  { return count(p & 15) }
+func (p purse) noted() int    { return int(p >> 4 & 15) }
+func (p purse) cash() float64 { return cashOf(uint8(p >> 8)) }
+
+func newPurse(c count, noted int, cash uint8, flags purse) purse {
+	return purse(c) | purse(noted)<<4 | purse(cash)<<8 | flags
+}
+
+// all returns the cash with the first share, which is as much as the others if it is unknown.
+func (p purse) all() float64 {
+	if p&whole != 0 {
+		return p.cash()
+	}
+	n := p.count().links()
+	return p.cash() * n / max(1, n-1)
+}
+
+func (p purse) score() float64 { return scoreOf(p.all(), p.count().links()) }
+
+func scoreOf(cash, links float64) float64 { return cash * links * links }
+
+// Cash is kept in eighths of an octave.
+const (
+	cashSteps = 8
+	leastCash = -26 // a seed has 0
+)
+
+// cashOf returns what a byte stands for.
+func cashOf(b uint8) float64 { return math.Exp2(float64(b)/cashSteps + leastCash) }
+
+// cashByte rounds cash at random so that its mean is right.
+func cashByte(cash float64, d *dice) uint8 {
+	x := (math.Log2(cash) - leastCash) * cashSteps
+	if !(x > 0) {
+		return 0
+	}
+	if x >= 255 {
+		return 255
+	}
+	b := uint8(x)
+	low, high := cashOf(b), cashOf(b+1)
+	if d.roll()*(high-low) < cash-low {
+		b++
+	}
+	return b
+}
+
+func newByTrust(bytes int64, o *Options, d *dice) *byTrust {
+	s := &byTrust{dice: d, ranks: newRanks(o.Levels), keep: o.Keep}
+	s.table = newTable(bytes, 4, purseWidth, func(v uint32) float64 {
+		if purse(v)&spent != 0 {
+			return math.SmallestNonzeroFloat64
+		}
+		return purse(v).score()
+	}, d)
+	s.table.lost = func(v uint32) {
+		if p := purse(v); p&spent == 0 { // the URL is one with its first share again
+			s.ranks.move(p.score(), scoreOf(p.all()/p.count().links(), 1))
+		}
+	}
+	return s
+}
+
+// share returns the cash in an entry.
+func share(e *frontier.Entry) float64 {
+	switch {
+	case e.Weight > 0:
+		return e.Weight
+	case e.Depth == 0:
+		return 1
+	}
+	return stray
+}
+
+func (s *byTrust) priority(hash uint64, e *frontier.Entry, h *frontier.History) int {
+	if p := purse(s.table.value(hash)); p != 0 {
+		return s.ranks.level(p.score())
+	}
+	x := share(e)
+	if *h == (frontier.History{}) {
+		s.ranks.add(x, 1)
+	}
+	return s.ranks.level(x)
+}
+
+func (s *byTrust) found(hash uint64, e *frontier.Entry) (level int) {
+	x := share(e)
+	s.table.update(hash, func(v uint32) uint32 {
+		p := purse(v)
+		cash, before := x, x
+		if p != 0 {
+			cash, before = p.cash()+x, p.score()
+		} else {
+			s.ranks.add(x, -1) // Priority took it for a new one
+		}
+		p = newPurse(p.count().add(1, s.dice), p.noted(), cashByte(cash, s.dice), p&(spent|whole))
+		if p&spent != 0 {
+			return uint32(p)
+		}
+		after := p.score()
+		s.ranks.move(before, after)
+		if l := s.ranks.level(after); l > p.noted() {
+			level = l
+			p = newPurse(p.count(), min(l, 15), uint8(p>>8), p&whole)
+		}
+		return uint32(p)
+	})
+	return level
+}
+
+func (s *byTrust) rise(hash uint64, e *frontier.Entry) (cash float64) {
+	cash = share(e)
+	s.table.update(hash, func(v uint32) uint32 {
+		p := purse(v)
+		switch {
+		case p == 0:
+			return v
+		case p&whole != 0:
+			cash = max(cash, p.cash())
+			return v
+		}
+		cash += p.cash()
+		after := newPurse(p.count(), p.noted(), cashByte(cash, s.dice), p&spent|whole)
+		s.ranks.move(p.score(), after.score())
+		return uint32(after)
+	})
+	return cash
+}
+
+func (s *byTrust) visited(hash uint64, l *frontier.Lease) (cash float64) {
+	if l.History.Visits == 0 { // else it has passed it on already
+		cash = share(&l.Entry)
+	}
+	s.table.update(hash, func(v uint32) uint32 {
+		p := purse(v)
+		if p == 0 {
+			s.ranks.add(cash, -1)
+			return 0
+		}
+		if p&spent == 0 {
+			s.ranks.add(p.score(), -1)
+		}
+		if p&whole == 0 {
+			cash += p.cash()
+		} else {
+			cash = p.cash()
+		}
+		after := whole
+		if !s.keep {
+			after |= spent
+		}
+		return uint32(newPurse(p.count(), 15, 0, after))
+	})
+	return cash
+}
+
+func (s *byTrust) worth(hash uint64, e *frontier.Entry) float64 {
+	if p := purse(s.table.value(hash)); p&whole != 0 {
+		return p.cash()
+	} else if p != 0 {
+		return share(e) + p.cash()
+	}
+	return share(e)
+}
+
+// pass returns a link's part of a page's cash, if it counts so much of the sum of all.
+func (s *byTrust) pass(cash, counts, sum float64) float64 {
+	if sum <= 0 {
+		return nothing
+	}
+	return max(nothing, passed*cash*counts/sum)
+}
