@@ -153,6 +153,9 @@ type Options struct {
 	// Whole, if set, reports whether a complete copy of a page is wanted even if it has not
 	// changed; such pages are requested without conditions. processing.Uncaptured is one.
 	Whole func(l frontier.Lease) bool
+	// Importance, if set, weighs the links of pages; package importance has one, which is the frontier's
+	// Prioritizer too.
+	Importance Importance
 	// Via stores with each URL the page that led to it, for Page.Via; this takes the bytes of its
 	// URL for each waiting URL. Of a page whose links would take more than 4 MiB so, only the first
 	// have it.

@@ -34,6 +34,8 @@ type Page struct {
 	// Add holds the links in scope, or the target of the redirect. OnPage may change it, and Flush
 	// it if it finds many.
 	Add []frontier.Entry
+	// Duplicate reports that OnPage knows another URL with the same content, or nearly the same.
+	Duplicate bool
 	// Unread is why a response that should be readable is not: its Content-Encoding is unknown, or OnPage
 	// sets the reason. OnEnd gets it, and Progress.Unread counts it.
 	Unread string
@@ -218,6 +220,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		c.counters.unread.Add(1)
 	}
 	p.Body.Until(context.Background())
+	c.weigh(p)
 	p.Outcome.Add = p.Add
 	c.ended(p, note)
 	return page, r.done(l, p.Outcome)

@@ -4,7 +4,9 @@ package importance
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 
 	"github.com/seed-7440039f/frontier"
@@ -15,7 +17,6 @@ import (
 type Estimator struct {
 	opts  Options // read-only after New
 	key   key
-	dice  *dice
 	score score
 	hosts *hosts
 
@@ -23,17 +24,37 @@ type Estimator struct {
 	worth atomic.Int64 // of them together, in 2^-20
 }
 
-// score is a way to estimate. hash is that of the URL.
+// score is a way to estimate.
 type score interface {
-	priority(hash uint64, e *frontier.Entry, h *frontier.History) int
-	found(hash uint64, e *frontier.Entry) (level int)
-	rise(hash uint64, e *frontier.Entry) (weight float64)
+	priority(s sight) (level int)
+	found(s sight) (level int)
+	rise(s sight) (weight float64)
 	// visited returns what the page is worth.
-	visited(hash uint64, l *frontier.Lease) float64
+	visited(s sight) float64
 	// pass returns the weight of a link: the page's worth, what the link counts, and the sum of all.
 	pass(worth, counts, sum float64) float64
-	// worth is that of a URL, for Weight and Explain.
-	worth(hash uint64, e *frontier.Entry) float64
+	// worth is that of a URL, for Weight and Explain, and deserves its level.
+	worth(s sight) float64
+	deserves(s sight) (level int)
+
+	cells() int64
+	save(w io.Writer) error
+	load(r io.Reader) error
+}
+
+// sight is what a score sees of an Entry.
+type sight struct {
+	hash   uint64 // of its crawl and URL
+	weight float64
+	seed   bool
+	fresh  bool // the URL was never tried
+}
+
+// unknown is the history of a URL where that does not matter.
+var unknown frontier.History
+
+func (x *Estimator) sight(e *frontier.Entry, h *frontier.History) sight {
+	return sight{x.key.url(e.Crawl, e.URL), e.Weight, e.Depth == 0, *h == frontier.History{}}
 }
 
 // New returns an Estimator that knows nothing, or an error that names every option out of range.
@@ -42,61 +63,76 @@ func New(o Options) (*Estimator, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("importance: options: %w", err)
 	}
-	x := &Estimator{opts: o, key: key{rand.Uint64(), rand.Uint64()}, dice: &dice{}}
+	x := &Estimator{opts: o}
+	x.reset()
+	return x, nil
+}
+
+// reset forgets everything, the key too.
+func (x *Estimator) reset() {
+	o := &x.opts
+	x.key = key{rand.Uint64(), rand.Uint64()}
 	if o.Key != 0 {
 		x.key = key{o.Key, o.Key}
 	}
-	x.dice.state.Store(x.key[0] ^ x.key[1]<<1)
-	x.hosts = newHosts(o.Memory/8, o.Levels, x.dice)
+	x.pages.Store(0)
+	x.worth.Store(0)
+	d := &dice{}
+	d.state.Store(x.key[0] ^ x.key[1]<<1)
+	x.hosts = newHosts(o.Memory/8, o.Levels, d)
 	if o.Score == Trust {
-		x.score = newByTrust(o.Memory-o.Memory/8, &o, x.dice)
+		x.score = newByTrust(o.Memory-o.Memory/8, o, d)
 	} else {
-		x.score = newByLinks(o.Memory-o.Memory/8, &o, x.dice)
+		x.score = newByLinks(o.Memory-o.Memory/8, o, d)
 	}
-	return x, nil
 }
 
 // Priority implements frontier.Prioritizer. Seeds come first: they have nobody else to speak for them.
 func (x *Estimator) Priority(e frontier.Entry, h frontier.History) int {
-	p := x.score.priority(x.hash(&e), &e, &h)
-	if e.Depth == 0 && h.Visits == 0 {
+	s := x.sight(&e, &h)
+	p := x.score.priority(s)
+	if s.seed && h.Visits == 0 {
 		return x.opts.Levels
 	}
 	return p
 }
 
 // Found implements frontier.Riser: there is one more link to a known URL.
-func (x *Estimator) Found(e frontier.Entry) int { return x.score.found(x.hash(&e), &e) }
+func (x *Estimator) Found(e frontier.Entry) int { return x.score.found(x.sight(&e, &unknown)) }
 
 // Rise implements frontier.Riser.
 func (x *Estimator) Rise(waiting frontier.Entry) (weight float64) {
-	return x.score.rise(x.hash(&waiting), &waiting)
+	return x.score.rise(x.sight(&waiting, &unknown))
 }
 
 // Visit is called when a page was fetched, before Done, with its links. It sets their Weight: what the
-// page gives to each. counts says what each link counts; nil: 1. If moved is true, the page's host should
+// page gives to each. counts says what each link counts, and is overwritten; nil: 1. If moved is true, the page's host should
 // be moved to that standing, with frontier.SetStanding.
 func (x *Estimator) Visit(l frontier.Lease, useful bool, links []frontier.Entry, counts []float64) (standing int, moved bool) {
-	worth := x.score.visited(x.hash(&l.Entry), &l)
-	x.pages.Add(1)
-	x.worth.Add(int64(worth * worthUnit))
-	sum := float64(len(links))
-	if counts != nil {
-		sum = 0
-		for _, n := range counts {
-			sum += n
-		}
+	if counts == nil {
+		counts = slices.Repeat([]float64{1}, len(links))
 	}
-	for i := range links {
-		n := 1.0
-		if counts != nil {
-			n = counts[i]
-		}
-		links[i].Weight = x.score.pass(worth, n, sum)
+	for i, weight := range x.weights(&l, counts) {
+		links[i].Weight = weight
 	}
 	return x.hosts.visited(x.key.host(l.Host), useful)
 }
 
-const worthUnit = 1 << 20
+// weights notes a visit, and returns what the page gives to its links, in place of what each counts.
+func (x *Estimator) weights(l *frontier.Lease, counts []float64) []float64 {
+	worth, sum := x.score.visited(x.sight(&l.Entry, &l.History)), 0.0
+	x.pages.Add(1)
+	x.worth.Add(int64(worth * worthUnit))
+	for i, n := range counts {
+		if counts[i] = 0; n > 0 { // no NaN
+			counts[i] = min(n, mostLinks)
+		}
+		sum += counts[i]
+	}
+	for i, n := range counts {
+		counts[i] = x.score.pass(worth, n, sum)
+	}
+	return counts
+}
 
-func (x *Estimator) hash(e *frontier.Entry) uint64 { return x.key.url(e.Crawl, e.URL) }
+const worthUnit = 1 << 20

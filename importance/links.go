@@ -2,11 +2,7 @@
 
 package importance
 
-import (
-	"math/bits"
-
-	"github.com/seed-7440039f/frontier"
-)
+import "math/bits"
 
 // byLinks counts the links to each URL. The first link to a URL needs no cell: it is its admission. The
 // Weight of an Entry is how many links it stands for; 0 stands for one.
@@ -16,6 +12,9 @@ type byLinks struct {
 	levels int
 	keep   bool
 }
+
+// mostLinks is how many links one may stand for.
+const mostLinks = 1 << 20
 
 // buried is the value of a page that was visited: links to it matter no more.
 const buried = mostCount + 1
@@ -31,24 +30,25 @@ func newByLinks(bytes int64, o *Options, d *dice) *byLinks {
 
 // level is 1 for one link, and one more for each doubling.
 func (s *byLinks) level(links float64) int {
-	return min(s.levels, bits.Len64(uint64(min(max(1, links), 1<<32))))
+	return min(s.levels, bits.Len64(uint64(max(1, links))))
 }
 
-func (s *byLinks) priority(hash uint64, e *frontier.Entry, h *frontier.History) int {
-	links := e.Weight
-	if *h != (frontier.History{}) {
-		links = max(links, s.worth(hash, e))
+func (s *byLinks) priority(u sight) int {
+	if u.fresh { // as most: it has no cell
+		return s.level(counts(u))
 	}
-	return s.level(links)
+	return s.deserves(u)
 }
 
-func (s *byLinks) found(hash uint64, e *frontier.Entry) (level int) {
-	s.table.update(hash, func(v uint16) uint16 {
+func (s *byLinks) deserves(u sight) int { return s.level(s.worth(u)) }
+
+func (s *byLinks) found(u sight) (level int) {
+	s.table.update(u.hash, func(v uint16) uint16 {
 		if v == buried {
 			return v
 		}
 		before := count(v)
-		after := before.add(counts(e), s.dice)
+		after := before.add(counts(u), s.dice)
 		if x := s.level(after.links()); x > s.level(before.links()) {
 			level = x
 		}
@@ -57,12 +57,12 @@ func (s *byLinks) found(hash uint64, e *frontier.Entry) (level int) {
 	return level
 }
 
-func (s *byLinks) rise(hash uint64, e *frontier.Entry) float64 { return s.worth(hash, e) }
+func (s *byLinks) rise(u sight) float64 { return s.worth(u) }
 
-func (s *byLinks) visited(hash uint64, l *frontier.Lease) (links float64) {
-	links = counts(&l.Entry)
-	s.table.update(hash, func(v uint16) uint16 {
-		if v != buried {
+func (s *byLinks) visited(u sight) (links float64) {
+	links = counts(u)
+	s.table.update(u.hash, func(v uint16) uint16 {
+		if v != 0 && v != buried {
 			links = max(links, count(v).links())
 		}
 		if s.keep {
@@ -73,9 +73,9 @@ func (s *byLinks) visited(hash uint64, l *frontier.Lease) (links float64) {
 	return links
 }
 
-func (s *byLinks) worth(hash uint64, e *frontier.Entry) float64 {
-	links := counts(e)
-	if v := s.table.value(hash); v != buried {
+func (s *byLinks) worth(u sight) float64 {
+	links := counts(u)
+	if v := s.table.value(u.hash); v != 0 && v != buried {
 		links = max(links, count(v).links())
 	}
 	return links
@@ -90,9 +90,12 @@ func (s *byLinks) pass(_, counts, _ float64) float64 {
 }
 
 // counts returns how many links an entry stands for.
-func counts(e *frontier.Entry) float64 {
-	if e.Weight == 0 {
+func counts(u sight) float64 {
+	switch w := u.weight; {
+	case w == 0:
 		return 1
+	case w > 0:
+		return min(w, mostLinks)
 	}
-	return e.Weight
+	return 0 // NaN, too
 }

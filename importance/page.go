@@ -1,11 +1,32 @@
-// This file connects an Estimator with a crawler.
+// This file learns from the pages of a crawler.
 
 package importance
 
 import (
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/link"
 )
+
+// Visited implements crawler.Importance. It weighs the links of a page, and the target of a redirect. What
+// else was added, as from a sitemap, keeps its Weight.
+func (x *Estimator) Visited(p *crawler.Page) (standing int, moved bool) {
+	moves := p.Status >= 300 && p.Status < 400
+	at, counts := make([]int, 0, len(p.Add)), make([]float64, 0, len(p.Add))
+	for i, l := range p.Links() {
+		at, counts = append(at, i), append(counts, x.opts.Relevance(p, l))
+	}
+	if moves && len(at) == 0 && len(p.Add) == 1 {
+		at, counts = append(at, 0), append(counts, 1)
+	}
+	for i, weight := range x.weights(&p.Lease, counts) {
+		p.Add[at[i]].Weight = weight
+	}
+	if moves { // it says nothing of its host: its target will
+		return 0, false
+	}
+	return x.hosts.visited(x.key.host(p.Lease.Host), x.opts.Useful(p))
+}
 
 // Endorsed is the default of Options.Relevance: 0 for links with nofollow, ugc or sponsored, 1 for others.
 func Endorsed(_ *crawler.Page, l *link.Link) float64 {
@@ -15,5 +36,9 @@ func Endorsed(_ *crawler.Page, l *link.Link) float64 {
 	return 1
 }
 
-// Useful is the default of Options.Useful.
-func Useful(p *crawler.Page) bool { return p.Status < 400 }
+// Useful is the default of Options.Useful: the page was answered, it is not gone, and is no copy of another.
+// Copies are known if the crawler tests for them (processing.ContentSeen), and pages that are gone
+// although their status is 200 if it crawls again and again (package incremental).
+func Useful(p *crawler.Page) bool {
+	return p.Status < 400 && p.Outcome.Result != frontier.Gone && !p.Duplicate
+}

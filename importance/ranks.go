@@ -2,10 +2,7 @@
 
 package importance
 
-import (
-	"math"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // ranks knows how the scores of the waiting URLs are distributed, in quarters of an octave, and divides
 // them into levels: 30 % are in the lowest, half of the others in the next, and so on.
@@ -13,15 +10,16 @@ import (
 // Safe for concurrent use.
 type ranks struct {
 	levels  int
-	waiting [256]atomic.Int64
+	waiting [ranksSize]atomic.Int64
 	changes atomic.Int64
-	levelOf [256]atomic.Uint32 // by score
+	levelOf [ranksSize]atomic.Uint32 // by rank
 }
 
 const (
-	lowest     = 0.3  // part of what waits that is in level 1
-	rankSteps  = 4    // of an octave
-	leastScore = -30  // of a seed, as a power of two
+	lowest     = 0.3 // part of what waits that is in level 1
+	rankSteps  = 4   // of an octave
+	leastScore = -30 // of a seed, as a power of two
+	ranksSize  = 256
 	everyRanks = 1024 // changes between two looks at the distribution
 )
 
@@ -31,30 +29,29 @@ func newRanks(levels int) *ranks {
 	return r
 }
 
-func bin(score float64) int {
-	return int(min(255, max(0, (math.Log2(score)-leastScore)*rankSteps)))
-}
+// rankOfCash returns the rank of an amount of cash, in its steps. A rank is a quarter of an octave.
+func rankOfCash(steps int) int { return steps / 2 }
 
-// level returns the level of a score.
-func (r *ranks) level(score float64) int { return int(r.levelOf[bin(score)].Load()) }
+// level returns the level of a rank.
+func (r *ranks) level(rank int) int { return int(r.levelOf[rank].Load()) }
 
-// add counts n more URLs with a score.
-func (r *ranks) add(score float64, n int64) {
-	r.waiting[bin(score)].Add(n)
+// add counts n more URLs with a rank.
+func (r *ranks) add(rank int, n int64) {
+	r.waiting[rank].Add(n)
 	if k := r.changes.Add(1); k%everyRanks == 0 || k < everyRanks && k&(k-1) == 0 {
 		r.divide()
 	}
 }
 
-// move counts a URL whose score has changed.
-func (r *ranks) move(from, to float64) {
-	if bin(from) != bin(to) {
+// move counts a URL whose rank has changed.
+func (r *ranks) move(from, to int) {
+	if from != to {
 		r.add(from, -1)
 		r.add(to, 1)
 	}
 }
 
-// divide gives each score a level: the lowest to the scores up to which 30 % of the URLs are, the next
+// divide gives each rank a level: the lowest to the ranks up to which 30 % of the URLs are, the next
 // to those up to which half of the rest are.
 func (r *ranks) divide() {
 	total := int64(0)

@@ -2,11 +2,7 @@
 
 package importance
 
-import (
-	"math"
-
-	"github.com/seed-7440039f/frontier"
-)
+import "math"
 
 const (
 	// passed is the part of a page's cash that its links get together. The rest is lost, as with
@@ -39,24 +35,32 @@ const (
 
 func (p purse) count() count  { return count(p & 15) }
 func (p purse) noted() int    { return int(p >> 4 & 15) }
-func (p purse) cash() float64 { return cashOf(uint8(p >> 8)) }
+func (p purse) cash() float64 { return cashOf[uint8(p>>8)] }
 
 func newPurse(c count, noted int, cash uint8, flags purse) purse {
 	return purse(c) | purse(noted)<<4 | purse(cash)<<8 | flags
 }
 
-// all returns the cash with the first share, which is as much as the others if it is unknown.
-func (p purse) all() float64 {
-	if p&whole != 0 {
-		return p.cash()
+// rank returns the rank of cash x links^2. A first share that is unknown is taken to be as much as the
+// others.
+func (p purse) rank() int {
+	x := int(p>>8&0xff) + squares[p.count()]
+	if p&whole == 0 {
+		x += firsts[p.count()]
 	}
-	n := p.count().links()
-	return p.cash() * n / max(1, n-1)
+	return rankOfCash(x)
 }
 
-func (p purse) score() float64 { return scoreOf(p.all(), p.count().links()) }
-
-func scoreOf(cash, links float64) float64 { return cash * links * links }
+// squares are the squares of the counts, and firsts what an unknown first share adds, in steps of cash.
+var squares, firsts = func() (s, f [mostCount + 1]int) {
+	for c, links := range steps {
+		s[c] = int(math.Round(cashSteps * 2 * math.Log2(links)))
+		if c > 0 {
+			f[c] = int(math.Round(cashSteps * math.Log2(links/(links-1))))
+		}
+	}
+	return s, f
+}()
 
 // Cash is kept in eighths of an octave.
 const (
@@ -64,12 +68,28 @@ const (
 	leastCash = -26 // a seed has 0
 )
 
-// cashOf returns what a byte stands for.
-func cashOf(b uint8) float64 { return math.Exp2(float64(b)/cashSteps + leastCash) }
+// cashOf is what a byte stands for.
+var cashOf = func() (of [256]float64) {
+	for b := range of {
+		of[b] = math.Exp2(float64(b)/cashSteps + leastCash)
+	}
+	return of
+}()
+
+// cashStep returns the step of an amount, with a fraction.
+func cashStep(cash float64) float64 { return (math.Log2(cash) - leastCash) * cashSteps }
+
+// rankOfShare returns the rank of a URL with one link.
+func rankOfShare(cash float64) int {
+	if x := cashStep(cash); x > 0 {
+		return rankOfCash(int(min(255, x)))
+	}
+	return 0
+}
 
 // cashByte rounds cash at random so that its mean is right.
 func cashByte(cash float64, d *dice) uint8 {
-	x := (math.Log2(cash) - leastCash) * cashSteps
+	x := cashStep(cash)
 	if !(x > 0) {
 		return 0
 	}
@@ -77,7 +97,7 @@ func cashByte(cash float64, d *dice) uint8 {
 		return 255
 	}
 	b := uint8(x)
-	low, high := cashOf(b), cashOf(b+1)
+	low, high := cashOf[b], cashOf[b+1]
 	if d.roll()*(high-low) < cash-low {
 		b++
 	}
@@ -90,53 +110,63 @@ func newByTrust(bytes int64, o *Options, d *dice) *byTrust {
 		if purse(v)&spent != 0 {
 			return math.SmallestNonzeroFloat64
 		}
-		return purse(v).score()
+		links := purse(v).count().links()
+		return purse(v).cash() * links * links
 	}, d)
 	s.table.lost = func(v uint32) {
 		if p := purse(v); p&spent == 0 { // the URL is one with its first share again
-			s.ranks.move(p.score(), scoreOf(p.all()/p.count().links(), 1))
+			s.ranks.move(p.rank(), rankOfShare(p.cash()/p.count().links()))
 		}
 	}
 	return s
 }
 
 // share returns the cash in an entry.
-func share(e *frontier.Entry) float64 {
+func share(u sight) float64 {
 	switch {
-	case e.Weight > 0:
-		return e.Weight
-	case e.Depth == 0:
+	case u.weight > 0:
+		return min(u.weight, cashOf[255])
+	case u.seed:
 		return 1
 	}
 	return stray
 }
 
-func (s *byTrust) priority(hash uint64, e *frontier.Entry, h *frontier.History) int {
-	if p := purse(s.table.value(hash)); p != 0 {
-		return s.ranks.level(p.score())
+func (s *byTrust) priority(u sight) int {
+	p := purse(s.table.value(u.hash))
+	if p == 0 && u.fresh {
+		s.ranks.add(rankOfShare(share(u)), 1)
 	}
-	x := share(e)
-	if *h == (frontier.History{}) {
-		s.ranks.add(x, 1)
-	}
-	return s.ranks.level(x)
+	return s.levelOf(p, u)
 }
 
-func (s *byTrust) found(hash uint64, e *frontier.Entry) (level int) {
-	x := share(e)
-	s.table.update(hash, func(v uint32) uint32 {
+func (s *byTrust) deserves(u sight) int {
+	return s.levelOf(purse(s.table.value(u.hash)), u)
+}
+
+// levelOf returns the level of a URL with or without a purse.
+func (s *byTrust) levelOf(p purse, u sight) int {
+	if p == 0 {
+		return s.ranks.level(rankOfShare(share(u)))
+	}
+	return s.ranks.level(p.rank())
+}
+
+func (s *byTrust) found(u sight) (level int) {
+	x := share(u)
+	s.table.update(u.hash, func(v uint32) uint32 {
 		p := purse(v)
-		cash, before := x, x
+		cash, before := x, rankOfShare(x)
 		if p != 0 {
-			cash, before = p.cash()+x, p.score()
+			cash, before = p.cash()+x, p.rank()
 		} else {
-			s.ranks.add(x, -1) // Priority took it for a new one
+			s.ranks.add(before, -1) // Priority took it for a new one
 		}
 		p = newPurse(p.count().add(1, s.dice), p.noted(), cashByte(cash, s.dice), p&(spent|whole))
 		if p&spent != 0 {
 			return uint32(p)
 		}
-		after := p.score()
+		after := p.rank()
 		s.ranks.move(before, after)
 		if l := s.ranks.level(after); l > p.noted() {
 			level = l
@@ -147,9 +177,9 @@ func (s *byTrust) found(hash uint64, e *frontier.Entry) (level int) {
 	return level
 }
 
-func (s *byTrust) rise(hash uint64, e *frontier.Entry) (cash float64) {
-	cash = share(e)
-	s.table.update(hash, func(v uint32) uint32 {
+func (s *byTrust) rise(u sight) (cash float64) {
+	cash = share(u)
+	s.table.update(u.hash, func(v uint32) uint32 {
 		p := purse(v)
 		switch {
 		case p == 0:
@@ -160,24 +190,24 @@ func (s *byTrust) rise(hash uint64, e *frontier.Entry) (cash float64) {
 		}
 		cash += p.cash()
 		after := newPurse(p.count(), p.noted(), cashByte(cash, s.dice), p&spent|whole)
-		s.ranks.move(p.score(), after.score())
+		s.ranks.move(p.rank(), after.rank())
 		return uint32(after)
 	})
 	return cash
 }
 
-func (s *byTrust) visited(hash uint64, l *frontier.Lease) (cash float64) {
-	if l.History.Visits == 0 { // else it has passed it on already
-		cash = share(&l.Entry)
+func (s *byTrust) visited(u sight) (cash float64) {
+	if u.fresh { // else it has passed it on already
+		cash = share(u)
 	}
-	s.table.update(hash, func(v uint32) uint32 {
+	s.table.update(u.hash, func(v uint32) uint32 {
 		p := purse(v)
 		if p == 0 {
-			s.ranks.add(cash, -1)
+			s.ranks.add(rankOfShare(cash), -1)
 			return 0
 		}
 		if p&spent == 0 {
-			s.ranks.add(p.score(), -1)
+			s.ranks.add(p.rank(), -1)
 		}
 		if p&whole == 0 {
 			cash += p.cash()
@@ -193,13 +223,13 @@ func (s *byTrust) visited(hash uint64, l *frontier.Lease) (cash float64) {
 	return cash
 }
 
-func (s *byTrust) worth(hash uint64, e *frontier.Entry) float64 {
-	if p := purse(s.table.value(hash)); p&whole != 0 {
+func (s *byTrust) worth(u sight) float64 {
+	if p := purse(s.table.value(u.hash)); p&whole != 0 {
 		return p.cash()
 	} else if p != 0 {
-		return share(e) + p.cash()
+		return share(u) + p.cash()
 	}
-	return share(e)
+	return share(u)
 }
 
 // pass returns a link's part of a page's cash, if it counts so much of the sum of all.

@@ -53,7 +53,8 @@ func ContentSeen(x *neardup.Index, o SeenOptions) Handler {
 				p.Outcome.Result = frontier.Changed
 			}
 		}
-		if o.SkipLinks && m.Kind.Duplicate() && m.SameLinks {
+		p.Duplicate = m.Kind.Duplicate()
+		if o.SkipLinks && p.Duplicate && m.SameLinks {
 			p.Add = nil
 		}
 		if o.OnMatch != nil {

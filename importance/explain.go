@@ -1,0 +1,91 @@
+// This file says what is known of a URL, in numbers and in a sentence.
+
+package importance
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Explanation is what an Estimator knows of a URL and its host.
+type Explanation struct {
+	Score Score
+	// Worth is the number of links that were found to the URL, roughly; with Trust it is what it has of
+	// a seed's cash. Weight is the worth compared with the mean of the pages visited, times the square of
+	// Useful, for recrawl.
+	Worth, Weight float64
+	// Level is the priority that the URL deserves at its present worth; it is served with that or one
+	// that it has reached before.
+	Level int
+	// Pages is how many pages of its host were visited; of 4,096 or more, a part of them, the oldest
+	// counting least. Useful is the useful part, of these and ten more that are taken as useful.
+	Pages  int
+	Useful float64
+	// Sunk is how many levels its host has sunk.
+	Sunk int
+}
+
+// Explain returns what is known of a URL. Host is the key of its host; empty: as frontier.HostName.
+func (x *Estimator) Explain(e frontier.Entry) Explanation {
+	s, host := x.sight(&e, &unknown), x.host(&e)
+	worth := x.score.worth(s)
+	return Explanation{
+		Score: x.opts.Score, Worth: worth, Weight: x.weight(worth, host), Level: x.score.deserves(s),
+		Pages: host.pages(), Useful: host.share(), Sunk: host.sunk(),
+	}
+}
+
+// String returns the explanation as a sentence.
+func (x Explanation) String() string {
+	var b strings.Builder
+	if x.Score == Trust {
+		fmt.Fprintf(&b, "%.2g %% of a seed's cash", 100*x.Worth)
+	} else {
+		fmt.Fprintf(&b, "about %.0f link%s found", x.Worth, plural(int(math.Round(x.Worth))))
+	}
+	fmt.Fprintf(&b, " (level %d); its host: ", x.Level)
+	if x.Pages == 0 {
+		b.WriteString("no page yet")
+		return b.String()
+	}
+	fmt.Fprintf(&b, "%d page%s, %.0f %% useful", x.Pages, plural(x.Pages), 100*x.Useful)
+	if x.Sunk > 0 {
+		fmt.Fprintf(&b, ", %d level%s down", x.Sunk, plural(x.Sunk))
+	}
+	return b.String()
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+// Weight returns what a fresh copy of a page is worth compared with others, from 1e-4 to 1e4: its links (or
+// cash) relative to the mean of the pages visited, times the square of its host's useful part. It is an
+// Options.Weight of package recrawl/adapter; set Options.Keep for it.
+func (x *Estimator) Weight(e frontier.Entry, _ frontier.History) float64 {
+	return x.weight(x.score.worth(x.sight(&e, &unknown)), x.host(&e))
+}
+
+func (x *Estimator) weight(worth float64, host tally) float64 {
+	if pages := x.pages.Load(); pages > 0 {
+		if mean := float64(x.worth.Load()) / worthUnit / float64(pages); mean > 0 {
+			worth /= mean
+		}
+	}
+	return min(1e4, max(1e-4, worth*host.share()*host.share()))
+}
+
+// host returns what is known of the host of a URL.
+func (x *Estimator) host(e *frontier.Entry) tally {
+	host := e.Host
+	if host == "" {
+		host, _ = frontier.HostName(e.URL) // of a bad one nothing is known
+	}
+	return x.hosts.of(x.key.host(host))
+}
