@@ -2,14 +2,13 @@ package importance_test
 
 import (
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/importance"
+	"github.com/seed-7440039f/frontier/recrawl/adapter"
 )
 
-// riser is frontier.Riser.
-type riser interface {
-	frontier.Prioritizer
-	Found(e frontier.Entry) int
-	Rise(waiting frontier.Entry) (weight float64)
-}
-
-var _ riser = (*importance.Estimator)(nil)
+var (
+	_ frontier.Riser     = (*importance.Estimator)(nil)
+	_ crawler.Importance = (*importance.Estimator)(nil)
+	_                    = adapter.Options{Weight: (*importance.Estimator)(nil).Weight}
+)

@@ -228,10 +228,10 @@ func TestContentSeen(t *testing.T) {
 		require.NoError(t, err)
 		duplicates := 0
 		use := func(_ *frontier.Frontier, o *crawler.Options) {
-			o.OnPage = ContentSeen(x, SeenOptions{SkipLinks: skip, OnMatch: func(_ *crawler.Page, m neardup.Match) {
+			o.OnPage = ContentSeen(x, SeenOptions{SkipLinks: skip, OnMatch: func(p *crawler.Page, m neardup.Match) {
 				mu.Lock()
 				defer mu.Unlock()
-				if m.Kind.Duplicate() {
+				if assert.Equal(t, m.Kind.Duplicate(), p.Duplicate); p.Duplicate {
 					duplicates++
 				}
 			}})
