@@ -148,6 +148,10 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	} else if err := s.record.open("", log); err != nil {
 		return end, err
 	}
+	if err := s.order.open(s, log); err != nil {
+		return end, err
+	}
+	defer func() { err = join(err, s.order.close()) }()
 	if err := s.recrawl.open(s, log); err != nil {
 		return end, err
 	}

@@ -33,7 +33,7 @@ var (
 	themesOfServer  = []string{"limits of each host", "fetching again", "copies", "the status page"}
 	optionsOfServer = []string{
 		"dir", "memory", "sync", "max-pages-per-host", "delay", "delay-factor", "min-delay", "max-delay", "group-delay", "backoff-base", "backoff-max",
-		"probes", "backoff-forgive", "quarantine-after", "quarantine-probe", "host-concurrency", "group-concurrency", "retry-tries", "retry-wait", "rule",
+		"probes", "backoff-forgive", "quarantine-after", "quarantine-probe", "host-concurrency", "group-concurrency", "retry-tries", "retry-wait", "rule", "order",
 	}
 )
 

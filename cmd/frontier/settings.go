@@ -52,6 +52,7 @@ type settings struct {
 	protocols protocolFlags
 	modules   moduleFlags
 	recrawl   recrawlFlags
+	order     orderFlags
 	console   consoleFlags
 	kept      keptScope
 	copies    checkpointFlags
@@ -107,6 +108,7 @@ func (s *settings) defineCrawl(fs *flagSet) {
 	fs.Int64Var(&s.crawler.MaxPages, "max-pages", 0, "stop after so many pages in this run (default: never)")
 	fs.Int64Var(&s.crawler.MaxPagesPerHost, "max-pages-per-host", 0, "pages of one host in this run; its other URLs wait for the next (default: all)")
 	s.bound.define(fs)
+	s.order.define(fs)
 	fs.Var(s.memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
 	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
 	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
@@ -127,6 +129,7 @@ func (s *settings) judge(ctx context.Context) error {
 	s.bounds.apply(s)
 	s.rules.apply(s)
 	s.modules.validate(s.options)
+	s.order.validate(s.options)
 	s.recrawl.validate(s.options)
 	s.copies.validate(s.options)
 	s.record.validate(s.options)

@@ -37,12 +37,10 @@ func (r *Revisits) Configure(o *frontier.Options) {
 		depth := frontier.ByDepth(o.Priorities - 1)
 		inner = frontier.PrioritizerFunc(func(e frontier.Entry, h frontier.History) int { return 1 + depth.Priority(e, h) })
 	}
-	o.Prioritizer = frontier.PrioritizerFunc(func(e frontier.Entry, h frontier.History) int {
-		if h.Visits > 0 {
-			return Recrawled
-		}
-		return max(Recrawled+1, inner.Priority(e, h))
-	})
+	o.Prioritizer = aboveKnown{inner}
+	if riser, ok := inner.(frontier.Riser); ok {
+		o.Prioritizer = risesAboveKnown{aboveKnown{inner}, riser}
+	}
 	among := o.Selector
 	if among == nil {
 		among = selector.BiasedRandom(rand.Uint64())
@@ -51,6 +49,29 @@ func (r *Revisits) Configure(o *frontier.Options) {
 	o.Quarantine.Probes, o.Quarantine.Forever = 0, true
 	o.Scheduler = scheduler{r.plans, r}
 }
+
+// aboveKnown gives never-crawled pages the priorities above Recrawled.
+type aboveKnown struct{ others frontier.Prioritizer }
+
+// Priority implements frontier.Prioritizer.
+func (x aboveKnown) Priority(e frontier.Entry, h frontier.History) int {
+	if h.Visits > 0 {
+		return Recrawled
+	}
+	return max(Recrawled+1, x.others.Priority(e, h))
+}
+
+// risesAboveKnown is a frontier.Riser.
+type risesAboveKnown struct {
+	aboveKnown
+	riser frontier.Riser
+}
+
+// Found implements frontier.Riser.
+func (x risesAboveKnown) Found(e frontier.Entry) int { return x.riser.Found(e) }
+
+// Rise implements frontier.Riser.
+func (x risesAboveKnown) Rise(waiting frontier.Entry) float64 { return x.riser.Rise(waiting) }
 
 // retries leaves known pages to the scheduler, which never gives them up.
 type retries struct{ others frontier.RetryPolicy }

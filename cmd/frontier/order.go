@@ -1,0 +1,70 @@
+// This file reads -order: which URLs come first.
+
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/seed-7440039f/frontier/importance"
+	"github.com/seed-7440039f/frontier/selector"
+)
+
+// orderFile is a file in -dir.
+const orderFile = "importance"
+
+// orderFlags is this flag.
+type orderFlags struct {
+	name string
+	file string // empty: in memory
+	est  *importance.Estimator
+}
+
+func (x *orderFlags) define(fs *flagSet) {
+	fs.StringVar(&x.name, "order", "depth", "`order` of URLs: depth, links (most linked first) or trust (what the seeds lead to; avoids spam)")
+}
+
+func (x *orderFlags) validate(o *options) {
+	if x.name != "depth" && x.name != "links" && x.name != "trust" {
+		o.bad("want depth, links or trust", "order")
+	}
+}
+
+// open prepares the options of the frontier and of the crawler.
+func (x *orderFlags) open(s *settings, log *slog.Logger) (err error) {
+	if x.name == "depth" {
+		return nil
+	}
+	o := importance.Options{Keep: s.recrawl.on, Memory: int64(s.memory) / 8}
+	if x.name == "trust" {
+		o.Score, s.frontier.Selector = importance.Trust, selector.Strict()
+	}
+	if x.est, err = importance.New(o); err != nil {
+		return err
+	}
+	s.frontier.Prioritizer, s.crawler.Importance = x.est, x.est
+	s.recrawl.options.Weight = x.est.Weight
+	if s.dir == "" {
+		return nil
+	}
+	x.file = filepath.Join(s.dir, orderFile)
+	err = x.est.Load(x.file)
+	if errors.Is(err, importance.ErrCorrupt) {
+		log.Warn("what was known of links is lost: the order is worse for a while", "error", err)
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// close saves what is known.
+func (x *orderFlags) close() error {
+	if x.file == "" {
+		return nil
+	}
+	return x.est.Save(x.file)
+}
