@@ -1,0 +1,87 @@
+package importance
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/link"
+)
+
+// pageWith returns a seed's answer with links, and with an entry that comes from no link.
+func pageWith(status int, links ...link.Link) *crawler.Page {
+	p := &crawler.Page{
+		Lease:  frontier.Lease{Entry: frontier.Entry{URL: "http://a.example/"}, Host: "a.example"},
+		Result: &fetch.Result{URL: "http://a.example/", Status: status},
+		Doc:    &link.Page{Links: links},
+	}
+	for _, l := range links {
+		p.Add = append(p.Add, frontier.Entry{URL: l.URL, Depth: 1})
+	}
+	p.Add = append(p.Add, frontier.Entry{URL: "http://a.example/of-a-sitemap", Depth: 1})
+	return p
+}
+
+func weightsOf(p *crawler.Page) (w []float64) {
+	for _, e := range p.Add {
+		w = append(w, e.Weight)
+	}
+	return w
+}
+
+// Links that the page does not endorse get nothing, and entries from no link stay as they are.
+func TestVisitedWeighsLinks(t *testing.T) {
+	links := []link.Link{{URL: "http://a.example/1"}, {URL: "http://b.example/", NoFollow: true}, {URL: "http://c.example/"}}
+	p := pageWith(200, links...)
+	estimator(t, Options{Score: Trust}).Visited(p)
+	assert.Equal(t, []float64{0.425, nothing, 0.425, 0}, weightsOf(p))
+
+	p = pageWith(200, links...)
+	x := estimator(t, Options{})
+	x.Visited(p)
+	assert.Equal(t, []float64{0, nothing, 0, 0}, weightsOf(p))
+	for range 100 {
+		assert.Zero(t, x.Found(p.Add[1]), "it counts as no link")
+	}
+
+	p = pageWith(200, links...)
+	x = estimator(t, Options{Relevance: func(_ *crawler.Page, l *link.Link) float64 { return float64(len(l.URL)-16) * 16 }})
+	x.Visited(p)
+	assert.Equal(t, []float64{32, 16, 16, 0}, weightsOf(p))
+	assert.Equal(t, 6, x.Priority(p.Add[0], frontier.History{}))
+}
+
+// The target of a redirect gets what its only link would get; a redirect says nothing of its host.
+func TestVisitedRedirects(t *testing.T) {
+	x := estimator(t, Options{Score: Trust})
+	p := pageWith(301)
+	p.Doc = nil
+	x.Visited(p)
+	assert.Equal(t, []float64{0.85}, weightsOf(p))
+	assert.Zero(t, x.Explain(p.Lease.Entry).Pages)
+}
+
+// Pages that are gone, errors and copies are not useful.
+func TestUseful(t *testing.T) {
+	assert.True(t, Useful(pageWith(200)))
+	assert.False(t, Useful(pageWith(403)))
+	p := pageWith(200)
+	p.Duplicate = true
+	assert.False(t, Useful(p))
+	p = pageWith(200)
+	p.Outcome.Result = frontier.Gone
+	assert.False(t, Useful(p))
+
+	x := estimator(t, Options{Useful: func(*crawler.Page) bool { return false }})
+	standing, moved := 0, false
+	for range 30 {
+		if s, m := x.Visited(pageWith(200)); m {
+			standing, moved = s, true
+		}
+	}
+	assert.True(t, moved)
+	assert.Equal(t, -4, standing)
+}
