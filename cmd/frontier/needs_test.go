@@ -19,7 +19,7 @@ import (
 // alone are the options that have an effect whatever the others say. A new option is one of them, or has
 // its needs in needs.go.
 var alone = map[string][]string{
-	"crawl": strings.Fields(`dir workers max-pages max-pages-per-host max-time max-bytes memory grace done-log log-format quiet v
+	"crawl": strings.Fields(`dir workers max-pages max-pages-per-host max-time max-bytes order memory grace done-log log-format quiet v
 		frontier seeds seeds-file scope-hosts include exclude requisites max-depth max-url
 		deny-hosts deny-domains ext deny-ext schemes content-types max-length max-query max-params skip-nofollow no-trap-guards
 		delay delay-factor min-delay max-delay backoff-base backoff-max backoff-forgive probes quarantine-after quarantine-probe no-groups host-concurrency

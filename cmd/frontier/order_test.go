@@ -42,7 +42,7 @@ func TestOrder(t *testing.T) {
 	dir := t.TempDir()
 	crawl := func(order, dir string) (rank int, stderr string) {
 		asked = nil
-		status, _, stderr := command(t, t.Context(), "-dir", dir, "-resolve", "*.example="+s.Listener.Addr().String(), "-order", order, "-memory", "16M", "-delay", "5ms", "-group-delay", "0s", "-workers", "1", "http://a.example/")
+		status, _, stderr := command(t, t.Context(), "-dir", dir, "-resolve", "*.example="+s.Listener.Addr().String(), "-order", order, "-memory", "80M", "-delay", "5ms", "-group-delay", "0s", "-workers", "1", "http://a.example/")
 		require.Zero(t, status, stderr)
 		assert.LessOrEqual(t, len(asked), 32)
 		return slices.Index(asked, "/known"), stderr
