@@ -12,7 +12,7 @@
 // # Links
 //
 // [Links] counts the links to a URL, its backlinks (Cho, Garcia-Molina and Page, "Efficient crawling through
-// URL ordering", 1998). The level is 1 for one link, and one more for each doubling. The levels are coarse on
+// URL ordering", 1998). The levels begin at 1, 3, 7, 15 links and so on. They are coarse on
 // purpose: hosts take turns within a level, while an exact order drains one well-linked host first.
 //
 // # Trust

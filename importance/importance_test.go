@@ -348,7 +348,7 @@ func TestExplain(t *testing.T) {
 	for range 30 {
 		x.Visit(lease(98), false, nil, nil)
 	}
-	assert.Equal(t, "about 4 links found (level 3); its host: 30 pages, 25 % useful, 4 levels down", x.Explain(entry(1)).String())
+	assert.Equal(t, "about 4 links found (level 2); its host: 30 pages, 25 % useful, 4 levels down", x.Explain(entry(1)).String())
 	x = estimator(t, Options{Score: Trust})
 	assert.Equal(t, "10 % of a seed's cash (level 1); its host: no page yet", x.Explain(entry(1)).String())
 }

@@ -28,9 +28,9 @@ func newByLinks(bytes int64, o *Options, d *dice) *byLinks {
 	}, d), d, o.Levels, o.Keep}
 }
 
-// level is 1 for one link, and one more for each doubling.
+// level is log2(links + 1): the levels begin at 1, 3, 7, 15 links.
 func (s *byLinks) level(links float64) int {
-	return min(s.levels, bits.Len64(uint64(max(1, links))))
+	return min(s.levels, bits.Len64(uint64(max(1, links))+1)-1)
 }
 
 func (s *byLinks) priority(u sight) int {

@@ -15,7 +15,7 @@ import (
 type Score int
 
 const (
-	// Links orders by the number of links to a URL: one level more for each doubling.
+	// Links orders by the number of links to a URL: the levels begin at 1, 3, 7, 15 links.
 	Links Score = iota
 	// Trust orders by what the seeds give to a URL over links, times the square of the number of
 	// links. Farms of sites that link to each other get little.

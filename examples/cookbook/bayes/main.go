@@ -38,7 +38,7 @@ func run(ctx context.Context, out io.Writer) error {
 	est, err := importance.New(importance.Options{
 		Memory: 1 << 20, // a small web
 		Relevance: func(p *crawler.Page, l *link.Link) float64 {
-			return owls.odds(p.Doc.Title + " " + l.Text)
+			return 2 * owls.odds(p.Doc.Title+" "+l.Text) // what is as likely as not counts as two links
 		},
 	})
 	if err != nil {
