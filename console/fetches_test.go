@@ -69,6 +69,13 @@ func TestAWatchSeesRequests(t *testing.T) {
 	u, err = console.Direct(on.c).URL(t.Context(), 0, "http://a.example/")
 	require.NoError(t, err)
 	assert.Equal(t, []console.End{{What: "refused", Reason: "http://a.example/"}}, u.Ends)
+
+	on = newWorld(t, console.Options{Ends: func(_ context.Context, url string) ([]console.End, error) {
+		return []console.End{{At: time.Now(), What: "robots", Status: 200, Reason: "unreadable " + url}}, nil
+	}})
+	_, err = on.f.Add(t.Context(), frontier.Entry{URL: "http://a.example:81/x"})
+	require.NoError(t, err)
+	assert.Contains(t, ask(on.c.Page(), "GET", "/url?url=http://a.example:81/x", "", "").Body.String(), "status 200, unreadable http://a.example:81/robots.txt")
 }
 
 // The page lists what became of URLs, if there is a record of that, by outcome, host and a part of the URL.
