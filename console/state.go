@@ -64,10 +64,8 @@ func (c *Console) Ended(cut <-chan struct{}, how string) {
 	if !looked {
 		return
 	}
-	t := time.NewTimer(lookAgain)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(lookAgain):
 	case <-cut:
 	}
 }

@@ -155,13 +155,11 @@ func (p *page) settle(ctx context.Context, until time.Time) error {
 		case wait <= 0 && p.idle(limited, since):
 			return nil
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-p.changed:
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-limited.Done():
 		}
-		timer.Stop()
 	}
 }
 

@@ -168,10 +168,8 @@ func (p *page) send(q fetch.Request) (*fetch.Result, error) {
 
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
 		select {
-		case <-t.C:
+		case <-time.After(d):
 		case <-ctx.Done():
 		}
 	}

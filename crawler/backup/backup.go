@@ -221,10 +221,8 @@ func (k *Keeper) prune() error {
 func (k *Keeper) Run(ctx context.Context, demand <-chan struct{}) {
 	for {
 		var due <-chan time.Time
-		var timer *time.Timer
 		if k.opts.Every > 0 {
-			timer = time.NewTimer(k.opts.Every)
-			due = timer.C
+			due = time.After(k.opts.Every)
 		}
 		var ok bool
 		select {
@@ -235,9 +233,6 @@ func (k *Keeper) Run(ctx context.Context, demand <-chan struct{}) {
 			if !ok {
 				demand = nil
 			}
-		}
-		if timer != nil {
-			timer.Stop()
 		}
 		if ctx.Err() != nil {
 			return
