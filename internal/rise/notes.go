@@ -17,7 +17,7 @@ import (
 
 const (
 	// few is the number of waiting URLs up to which any note is worth a walk.
-	few = 128
+	few = 8
 	// share of its URLs that must be noted for a walk through a host, and share above its next URL.
 	share, shareAbove = 4, 32
 	// rest is how many times as long as a walk took no other begins.
