@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,8 +100,17 @@ func openCrashStore(dir, store string, log *slog.Logger) (*spill.Store, error) {
 	return spill.Open(dir, o)
 }
 
+// climber is a Riser that raises what is linked to by a level at a time.
+type climber struct{}
+
+func (climber) Priority(e frontier.Entry, _ frontier.History) int { return 1 + min(7, int(e.Weight)) }
+
+func (climber) Found(frontier.Entry) int { return 2 + rand.IntN(7) }
+
+func (climber) Rise(e frontier.Entry) float64 { return e.Weight + 1 }
+
 func crashOptions(db *spill.Store, c frontier.Clock) frontier.Options {
-	return frontier.Options{Spill: db, Delay: frontier.FixedDelay(crashDelay), MemoryBudget: db.Footprint() + 24<<20, Clock: c}
+	return frontier.Options{Spill: db, Prioritizer: climber{}, Delay: frontier.FixedDelay(crashDelay), MemoryBudget: db.Footprint() + 24<<20, Clock: c}
 }
 
 // child is the process.
@@ -169,12 +179,17 @@ func (c *child) entries(producer, n int) (first int, es []frontier.Entry) {
 }
 
 func (c *child) add(producer int) {
-	var later []crashURL // scheduled, and not yet forced
+	var later []crashURL       // scheduled, and not yet forced
+	var known []frontier.Entry // some that were added
 	for {
 		n := 1 + rand.IntN(20)
 		first, es := c.entries(producer, n)
 		if _, err := c.f.Add(context.Background(), es...); err == nil {
 			say("a %d %d %d", producer, first, n)
+			if known = append(known, es[rand.IntN(n)]); len(known) > 100 {
+				known = slices.Delete(known, 0, 50)
+			}
+			_, _ = c.f.Add(context.Background(), known[rand.IntN(len(known)):]...) // links to them
 		} else if errors.Is(err, frontier.ErrReopen) {
 			say("e")
 			time.Sleep(time.Hour)
