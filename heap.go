@@ -138,7 +138,7 @@ func (f *Frontier) armLocked(now int64) {
 	}
 	at := f.core.Expiry.Min()
 	if !f.draining {
-		at = min(f.core.NextEvent(now), f.readEventLocked(now), f.hintsDueLocked(), f.tellWaitLocked(now))
+		at = min(f.core.NextEvent(now), f.readEventLocked(now), f.hintsDueLocked(), f.rises.NextWalk(), f.tellWaitLocked(now))
 	}
 	if at == instant.Never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
 		return

@@ -12,6 +12,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -115,7 +116,15 @@ func (h *noted) compact() {
 }
 
 // Due reports whether a walk should begin.
-func (x *Notes) Due(now int64) bool { return len(x.due) > 0 && !x.walking && now >= x.resume }
+func (x *Notes) Due(now int64) bool { return now >= x.NextWalk() }
+
+// NextWalk returns when a walk should begin; never if none is needed.
+func (x *Notes) NextWalk() int64 {
+	if len(x.due) == 0 || x.walking {
+		return instant.Never
+	}
+	return x.resume
+}
 
 // Begin returns the next host to search, and takes its notes. Walks do not overlap: call End.
 func (x *Notes) Begin() (host uint32, notes []note) {

@@ -67,7 +67,10 @@ func NewWalk(core *mercator.Core, host uint32, notes []note, mark func(crawl uin
 
 // MakeRoom makes room for what a step finds.
 func (w *Walk) MakeRoom() {
-	w.Parts, w.Found = slices.Grow(w.Parts, view.AtOnce), slices.Grow(w.Found, 8)
+	if len(w.Parts) > 0 { // most hosts have none
+		w.Parts = slices.Grow(w.Parts, view.AtOnce)
+	}
+	w.Found = slices.Grow(w.Found, min(len(w.notes), view.AtOnce))
 }
 
 func (w *Walk) visitPart(queue, id uint32) {
