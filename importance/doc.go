@@ -12,8 +12,9 @@
 // # Links
 //
 // [Links] counts the links to a URL, its backlinks (Cho, Garcia-Molina and Page, "Efficient crawling through
-// URL ordering", 1998). The levels begin at 1, 3, 7, 15 links and so on. They are coarse on
-// purpose: hosts take turns within a level, while an exact order drains one well-linked host first.
+// URL ordering", 1998). The levels begin at 1, 3, 7, 15 links and so on, and nearly half of
+// [Options].Levels lie below the first, for hosts that sink. They are coarse on purpose: hosts take turns within a
+// level, while an exact order drains one well-linked host first.
 //
 // # Trust
 //
@@ -35,7 +36,7 @@
 //
 // # Memory
 //
-// [Options].Memory bounds all of it. Seven eighths are a table of buckets of four cells. For Links a cell has
+// [Options].Memory bounds all of it. Half of it is a table of buckets of four cells. For Links a cell has
 // 2 bytes: 12 bits of a keyed hash of the URL, and 4 bits for the count, which is exact up to 4 and moves at
 // random between the powers of the root of two beyond (Morris, "Counting large numbers of events in small
 // registers", 1978): nine of ten counts are within a factor of two. For Trust it has 4 bytes: 14 bits of
@@ -45,7 +46,7 @@
 // worth of both. So a million URLs that are linked once do not wash away one that is linked often. Two URLs
 // share a cell with a probability of about 4/4096 (Links) or 4/16384; which ones, only the key tells.
 //
-// The last eighth knows hosts, 8 bytes for each. Hosts that have sunk are not forgotten.
+// The other half knows hosts, 8 bytes for each. Hosts that have sunk are not forgotten.
 //
 // # Restarts
 //

@@ -79,11 +79,11 @@ func (x *Estimator) reset() {
 	x.worth.Store(0)
 	d := &dice{}
 	d.state.Store(x.key[0] ^ x.key[1]<<1)
-	x.hosts = newHosts(o.Memory/8, o.Levels, d)
+	x.hosts = newHosts(o.Memory/2, o.Levels, d)
 	if o.Score == Trust {
-		x.score = newByTrust(o.Memory-o.Memory/8, o, d)
+		x.score = newByTrust(o.Memory/2, o, d)
 	} else {
-		x.score = newByLinks(o.Memory-o.Memory/8, o, d)
+		x.score = newByLinks(o.Memory/2, o, d)
 	}
 }
 

@@ -71,5 +71,5 @@ func ExampleEstimator_Visit() {
 		}
 	}
 	fmt.Println(est.Explain(frontier.Entry{URL: "http://a.example/1"}))
-	// Output: about 1 link found (level 1); its host: 4 pages, 100 % useful
+	// Output: about 1 link found (level 4); its host: 4 pages, 100 % useful
 }

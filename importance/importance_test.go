@@ -45,7 +45,7 @@ func TestLinksAgainstAMap(t *testing.T) {
 			i := rapid.IntRange(0, 60).Draw(t, "url")
 			switch {
 			case links[i] == 0:
-				require.Equal(t, 1, x.Priority(entry(i), frontier.History{}))
+				require.Equal(t, 4, x.Priority(entry(i), frontier.History{}))
 				links[i] = 1
 			case rapid.IntRange(0, 9).Draw(t, "visit") == 0:
 				x.Visit(lease(i), true, nil, nil)
@@ -55,12 +55,12 @@ func TestLinksAgainstAMap(t *testing.T) {
 			case links[i] < 4:
 				links[i]++
 				level := x.Found(entry(i))
-				require.Equal(t, map[int]int{3: 2}[links[i]], level)
+				require.Equal(t, map[int]int{3: 5}[links[i]], level)
 				require.EqualValues(t, links[i], x.Rise(entry(i)))
-				require.Equal(t, int(math.Log2(float64(links[i]+1))), x.Priority(frontier.Entry{URL: url(i), Depth: 1, Weight: x.Rise(entry(i))}, frontier.History{}))
+				require.Equal(t, 3+int(math.Log2(float64(links[i]+1))), x.Priority(frontier.Entry{URL: url(i), Depth: 1, Weight: x.Rise(entry(i))}, frontier.History{}))
 			default:
 				if level := x.Found(entry(i)); level > 0 {
-					require.GreaterOrEqual(t, level, 3)
+					require.GreaterOrEqual(t, level, 6)
 				}
 			}
 		}
@@ -341,14 +341,14 @@ func TestWeight(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	x := estimator(t, Options{})
-	assert.Equal(t, "about 1 link found (level 1); its host: no page yet", x.Explain(entry(1)).String())
+	assert.Equal(t, "about 1 link found (level 4); its host: no page yet", x.Explain(entry(1)).String())
 	for range 3 {
 		x.Found(entry(1))
 	}
 	for range 30 {
 		x.Visit(lease(98), false, nil, nil)
 	}
-	assert.Equal(t, "about 4 links found (level 2); its host: 30 pages, 25 % useful, 4 levels down", x.Explain(entry(1)).String())
+	assert.Equal(t, "about 4 links found (level 5); its host: 30 pages, 25 % useful, 4 levels down", x.Explain(entry(1)).String())
 	x = estimator(t, Options{Score: Trust})
 	assert.Equal(t, "10 % of a seed's cash (level 1); its host: no page yet", x.Explain(entry(1)).String())
 }

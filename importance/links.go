@@ -10,6 +10,7 @@ type byLinks struct {
 	table  *table[uint16] // a count, or buried
 	dice   *dice
 	levels int
+	base   int // levels below the lowest, for hosts that sink
 	keep   bool
 }
 
@@ -25,12 +26,12 @@ func newByLinks(bytes int64, o *Options, d *dice) *byLinks {
 			return 0.25
 		}
 		return count(v).links()
-	}, d), d, o.Levels, o.Keep}
+	}, d), d, o.Levels, max(0, o.Levels/2-1), o.Keep}
 }
 
-// level is log2(links + 1): the levels begin at 1, 3, 7, 15 links.
+// level is base + log2(links + 1): the levels begin at 1, 3, 7, 15 links.
 func (s *byLinks) level(links float64) int {
-	return min(s.levels, bits.Len64(uint64(max(1, links))+1)-1)
+	return min(s.levels, s.base+bits.Len64(uint64(max(1, links))+1)-1)
 }
 
 func (s *byLinks) priority(u sight) int {

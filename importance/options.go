@@ -36,7 +36,7 @@ type Options struct {
 	// Levels is the frontier's Options.Priorities. Zero means 8.
 	Levels int
 	// Memory is how many bytes the tables take, from the start and for good. Zero means 64 MiB. For
-	// each URL that is found, half a byte is plenty for Links, and two bytes for Trust. With less, the
+	// each URL that is found, three quarters of a byte are plenty for Links, and two bytes for Trust. With less, the
 	// URLs with few links are forgotten first.
 	Memory int64
 	// Keep says that pages are visited again, so that links to visited pages are still counted, for

@@ -51,7 +51,7 @@ func TestVisitedWeighsLinks(t *testing.T) {
 	x = estimator(t, Options{Relevance: func(_ *crawler.Page, l *link.Link) float64 { return float64(len(l.URL)-16) * 16 }})
 	x.Visited(p)
 	assert.Equal(t, []float64{32, 16, 16, 0}, weightsOf(p))
-	assert.Equal(t, 5, x.Priority(p.Add[0], frontier.History{}))
+	assert.Equal(t, 8, x.Priority(p.Add[0], frontier.History{}))
 }
 
 // The target of a redirect gets what its only link would get; a redirect says nothing of its host.

@@ -15,9 +15,9 @@ func init() {
 			c.scorer, c.fixed = newInlinks(c), true
 			o.Prioritizer, o.Selector = riser{c}, selector.Strict()
 		}},
-		estimated("links", importance.Links, 0.5, false),
+		estimated("links", importance.Links, 0.75, false),
 		estimated("links 1/4 byte", importance.Links, 0.25, false),
-		estimated("links useful", importance.Links, 0.5, true),
+		estimated("links useful", importance.Links, 0.75, true),
 		estimated("trust", importance.Trust, 2, false),
 		estimated("trust useful", importance.Trust, 2, true),
 	)
