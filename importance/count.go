@@ -22,10 +22,9 @@ var steps = func() (s [mostCount + 1]float64) {
 	return s
 }()
 
-const (
-	oneLink   count = 0
-	mostCount       = 14 // 181 links
-)
+const oneLink count = 0
+
+const mostCount = 14 // 181 links
 
 // links returns the number that c stands for.
 func (c count) links() float64 { return steps[c] }

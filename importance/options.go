@@ -67,14 +67,15 @@ func (o Options) withDefaults() Options {
 
 func (o *Options) validate() error { // runs after withDefaults
 	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if o.Score != Links && o.Score != Trust {
-		errs = append(errs, fmt.Errorf("Score is %d; want Links or Trust", o.Score))
+		bad("Score is %d; want Links or Trust", o.Score)
 	}
 	if o.Levels < 1 {
-		errs = append(errs, fmt.Errorf("Levels is %d; want >= 1", o.Levels))
+		bad("Levels is %d; want >= 1", o.Levels)
 	}
 	if o.Memory < 4096 {
-		errs = append(errs, fmt.Errorf("Memory is %d; want >= 4096", o.Memory))
+		bad("Memory is %d; want >= 4096", o.Memory)
 	}
 	return errors.Join(errs...)
 }

@@ -88,16 +88,3 @@ func (t *table[C]) lose(v C) {
 		t.lost(v)
 	}
 }
-
-// used returns how many cells have a value.
-func (t *table[C]) used() (n int) {
-	for i := range t.cells {
-		l := &t.locks[uint64(i/ways)%stripes]
-		l.Lock()
-		if t.cells[i] != 0 {
-			n++
-		}
-		l.Unlock()
-	}
-	return n
-}

@@ -22,7 +22,6 @@ const (
 
 // graph is a web of pages, each on a host.
 type graph struct {
-	name  string
 	hosts int
 	first []int32 // links of page p: links[first[p]:first[p+1]], sorted
 	links []int32
