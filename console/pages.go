@@ -245,10 +245,12 @@ func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
 	}
 	x, err := c.url(r)
 	if u, ok := x.(URL); ok && (u.State == "waiting" || u.State == "scheduled") {
-		site, _ := url.Parse(u.URL) // normalized
-		if ends, err := c.ends(r.Context(), site.Scheme+"://"+site.Host+"/robots.txt"); err == nil && len(ends) > 0 && ends[0].What == "robots" {
-			u.Why += fmt.Sprintf("; robots.txt of its site was not read %s ago: status %d, %s", Ago(c.f.Now().Sub(ends[0].At)), ends[0].Status, ends[0].Reason)
-			x = u
+		if site, bad := url.Parse(u.URL); bad == nil {
+			ends, _ := c.ends(r.Context(), site.Scheme+"://"+site.Host+"/robots.txt")
+			if len(ends) > 0 && ends[0].What == "robots" {
+				u.Why += fmt.Sprintf("; robots.txt of its site was not read %s ago: status %d, %s", Ago(c.f.Now().Sub(ends[0].At)), ends[0].Status, ends[0].Reason)
+				x = u
+			}
 		}
 	}
 	if err != nil && !strings.Contains(asked, "://") {
