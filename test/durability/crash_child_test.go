@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,7 +55,11 @@ func (u crashURL) failing() bool { return u.n%11 == 0 && u.producer < deleter }
 
 func (u crashURL) resting() bool { return u.n%61 < 2 } // its host is left alone after the first contact
 
-func (u crashURL) inOrder() bool { return !u.scheduled() && !u.revisited() && !u.failing() }
+func (u crashURL) linked() bool { return u.n%3 == 1 } // again: it rises
+
+func (u crashURL) inOrder() bool {
+	return !u.scheduled() && !u.revisited() && !u.failing() && !u.linked()
+}
 
 func (u crashURL) host() string {
 	switch {
@@ -103,7 +106,9 @@ func openCrashStore(dir, store string, log *slog.Logger) (*spill.Store, error) {
 // climber is a Riser that raises what is linked to by a level at a time.
 type climber struct{}
 
-func (climber) Priority(e frontier.Entry, _ frontier.History) int { return 1 + min(7, int(e.Weight)) }
+func (climber) Priority(e frontier.Entry, _ frontier.History) int {
+	return min(8, max(1, 8-e.Depth)+int(e.Weight))
+}
 
 func (climber) Found(frontier.Entry) int { return 2 + rand.IntN(7) }
 
@@ -186,10 +191,13 @@ func (c *child) add(producer int) {
 		first, es := c.entries(producer, n)
 		if _, err := c.f.Add(context.Background(), es...); err == nil {
 			say("a %d %d %d", producer, first, n)
-			if known = append(known, es[rand.IntN(n)]); len(known) > 100 {
-				known = slices.Delete(known, 0, 50)
+			for i, e := range es {
+				if (crashURL{producer, first + i}).linked() {
+					known = append(known, e)
+				}
 			}
-			_, _ = c.f.Add(context.Background(), known[rand.IntN(len(known)):]...) // links to them
+			known = known[max(0, len(known)-100):]
+			_, _ = c.f.Add(context.Background(), known[rand.IntN(len(known)+1):]...)
 		} else if errors.Is(err, frontier.ErrReopen) {
 			say("e")
 			time.Sleep(time.Hour)

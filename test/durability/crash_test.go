@@ -206,7 +206,7 @@ type drained struct {
 	t      testing.TB
 	report *report
 	seen   map[crashURL]bool
-	last   map[string]int       // by host
+	last   map[string]int       // by host and priority
 	free   map[string]time.Time // when a host may be contacted again
 	opened time.Time            // no host may be contacted before
 }
@@ -225,9 +225,10 @@ func (d *drained) comes(l frontier.Lease, now time.Time) {
 	require.False(d.t, now.Before(d.free[l.Host]), "%s is contacted at %v, not after %v", l.Host, now, d.free[l.Host])
 	d.free[l.Host] = now.Add(crashDelay)
 
-	if u.inOrder() && !r.bundled[u] && l.Priority == 1 { // what has risen has another order
-		require.Less(d.t, d.last[l.Host], u.n, "URLs of %s come out of order", l.Host)
-		d.last[l.Host] = u.n
+	if u.inOrder() && !r.bundled[u] {
+		queue := fmt.Sprint(l.Host, l.Priority)
+		require.Less(d.t, d.last[queue], u.n, "URLs of %s and priority %d come out of order", l.Host, l.Priority)
+		d.last[queue] = u.n
 	}
 }
 
