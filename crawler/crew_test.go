@@ -130,7 +130,7 @@ func TestOneWorkerContactsOneHostAtATime(t *testing.T) {
 		c := newCrawler(t, f, web, Options{Workers: 1, Fetcher: w})
 		_, err := c.Seed(t.Context(), seeds...)
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 		defer cancel()
 		require.ErrorIs(t, c.Run(ctx), context.DeadlineExceeded)
 		assert.Greater(t, len(web.requests("http://honest")), 10)
