@@ -48,7 +48,7 @@ type op struct {
 	forced        []newEntry // known outlinks to be forced once this is committed
 	found         []newEntry // known URLs, for a Riser
 	refused       []*EntryError
-	verdicts      []Verdict // by index of the entries of the call; nil: nobody wants them
+	verdicts      []Verdict // by index of the entries of the call; nil: not wanted
 	lookup        lookup
 	forgets       uint64              // version of the numbers with which entries are marked
 	absent        []mercator.Absentee // hosts of entries that were not in memory

@@ -29,7 +29,7 @@ const mostCount = 14 // 181 links
 // links returns the number that c stands for.
 func (c count) links() float64 { return steps[c] }
 
-// add returns the count with so many links more.
+// add returns the count after more links.
 func (c count) add(links float64, d *dice) count { return nearest(steps[c]+links, d) }
 
 // nearest returns one of the two counts around a number of links, with the probabilities that make its

@@ -87,7 +87,7 @@ func (x *Estimator) reset() {
 	}
 }
 
-// Priority implements frontier.Prioritizer. Seeds come first: they have nobody else to speak for them.
+// Priority implements frontier.Prioritizer. Seeds come first: no link speaks for them.
 func (x *Estimator) Priority(e frontier.Entry, h frontier.History) int {
 	s := x.sight(&e, &h)
 	p := x.score.priority(s)

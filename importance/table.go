@@ -32,12 +32,12 @@ type table[C uint16 | uint32 | uint64] struct {
 	}
 }
 
-// newTable returns a table that takes at most so many bytes, or has one bucket.
+// newTable returns a table that takes at most the given bytes, or has one bucket.
 func newTable[C uint16 | uint32 | uint64](bytes int64, size, width int, worth func(v C) float64, d *dice) *table[C] {
 	return &table[C]{cells: make([]C, ways*max(1, bytes/int64(ways*size))), width: width, worth: worth, dice: d}
 }
 
-// value returns the value of a key; 0 if it has none.
+// value returns the value of a key, or 0.
 func (t *table[C]) value(hash uint64) (v C) {
 	t.update(hash, func(old C) C {
 		v = old
@@ -46,7 +46,7 @@ func (t *table[C]) value(hash uint64) (v C) {
 	return v
 }
 
-// update replaces the value of a key, 0 if it has none, by what f makes of it.
+// update replaces the value of a key, 0 at first, by what f makes of it.
 func (t *table[C]) update(hash uint64, f func(v C) C) {
 	high, _ := bits.Mul64(hash, uint64(len(t.cells)/ways))
 	bucket := t.cells[high*ways : high*ways+ways : high*ways+ways]

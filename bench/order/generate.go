@@ -55,7 +55,7 @@ type weaver struct {
 	pagesOf []int
 }
 
-// sites makes good hosts that have so many pages, the popular ones first, which tend to be large.
+// sites makes good hosts with these numbers of pages, the popular ones first, which tend to be large.
 func (w *weaver) sites(pages int) {
 	type site struct {
 		size int

@@ -33,7 +33,7 @@ func main() {
 	pages := flag.Int("pages", 288000, "`number` of pages of att")
 	k := config{}
 	flag.Uint64Var(&k.seed, "seed", 1, "of webs, seeds and selectors")
-	flag.Int64Var(&k.disk, "disk", 0, "keep frontiers on disk, with so many `bytes` of memory; 0: in memory")
+	flag.Int64Var(&k.disk, "disk", 0, "keep frontiers on disk, with `bytes` of memory; 0: in memory")
 	flag.Parse()
 	chosen := func(list, name string) bool { return list == "" || slices.Contains(strings.Split(list, ","), name) }
 	rows := slices.DeleteFunc(slices.Clone(orders), func(o order) bool { return !chosen(*who, o.name) })

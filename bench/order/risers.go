@@ -42,7 +42,7 @@ func (r riser) Found(e frontier.Entry) int {
 
 func (riser) Rise(frontier.Entry) float64 { return 0 }
 
-// estimated is an order of package importance, with so many bytes for each page. If useful is true it learns
+// estimated is an order of package importance, with a number of bytes for each page. If useful is true it learns
 // which pages are useless: 90 % of traps, half of the spam, and 5 % of the good ones.
 func estimated(name string, score importance.Score, bytes float64, useful bool) order {
 	return order{name, func(c *crawl, seed uint64, o *frontier.Options) {

@@ -69,7 +69,7 @@ type noted struct {
 	due   bool
 }
 
-// Add notes that a URL of a host deserves a level, if it waits. The host has so many waiting URLs, and
+// Add notes that a URL of a host deserves a level, if it waits. waiting is how many URLs of the host wait, and
 // the next of them is of level next.
 func (x *Notes) Add(host uint32, m storage.Mark, level uint8, waiting int, next uint8) {
 	if x.bytes > 2*x.Limit {

@@ -67,7 +67,7 @@ func NewWalk(core *mercator.Core, host uint32, notes []note, mark func(crawl uin
 
 // MakeRoom makes room for what a step finds.
 func (w *Walk) MakeRoom() {
-	if len(w.Parts) > 0 { // most hosts have none
+	if len(w.Parts) > 0 { // most hosts are in memory
 		w.Parts = slices.Grow(w.Parts, view.AtOnce)
 	}
 	w.Found = slices.Grow(w.Found, min(len(w.notes), view.AtOnce))

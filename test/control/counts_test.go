@@ -163,7 +163,8 @@ func finished(t *testing.T, w *harness.World, from, n int) {
 // The numbers of hosts that are done take no memory: with Count it is what it is without.
 func TestWhatIsDoneTakesNoMemory(t *testing.T) {
 	var bytes [2]int64
-	for i := range bytes {
+	for try := range 8 { // the least of four: tables grow a little with chance
+		i := try % 2
 		o := keepOptions
 		o.Count = i == 1
 		w := harness.NewStoredWorld(t, o, spill.Options{})
@@ -172,12 +173,15 @@ func TestWhatIsDoneTakesNoMemory(t *testing.T) {
 		s := w.F.Stats()
 		require.EqualValues(t, 20_000, s.Finished)
 		require.Zero(t, s.Hosts)
-		if bytes[i] = s.MemoryBytes; o.Count {
+		if bytes[i] == 0 || s.MemoryBytes < bytes[i] {
+			bytes[i] = s.MemoryBytes
+		}
+		if o.Count {
 			c, _ := w.F.CrawlStats(0)
 			require.EqualValues(t, []int64{20_000, 20_000, 0}, []int64{c.Finished, c.Hosts, c.ActiveHosts})
 		}
 	}
-	require.InDelta(t, bytes[0], bytes[1], 20_000, "bytes: less than one for each of 20,000 hosts")
+	require.InDelta(t, bytes[0], bytes[1], 5_000, "bytes, with 20,000 hosts")
 }
 
 // rowsRead counts the rows that a frontier reads in ranges, and one by one.
