@@ -5,6 +5,7 @@ package importance
 import (
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -102,7 +103,7 @@ func (x *Estimator) Found(e frontier.Entry) int { return x.score.found(x.sight(&
 
 // Rise implements frontier.Riser.
 func (x *Estimator) Rise(waiting frontier.Entry) (weight float64) {
-	return x.score.rise(x.sight(&waiting, &unknown))
+	return short(x.score.rise(x.sight(&waiting, &unknown)))
 }
 
 // Visit is called when a page was fetched, before Done, with its links. It sets their Weight: what the
@@ -130,9 +131,15 @@ func (x *Estimator) weights(l *frontier.Lease, counts []float64) []float64 {
 		sum += counts[i]
 	}
 	for i, n := range counts {
-		counts[i] = x.score.pass(worth, n, sum)
+		counts[i] = short(x.score.pass(worth, n, sum))
 	}
 	return counts
+}
+
+// short rounds a weight to a mantissa of 8 bits, so that it takes 2 bytes of its record.
+func short(weight float64) float64 {
+	const low = 1 << 16 // of the bits of a float32
+	return float64(math.Float32frombits((math.Float32bits(float32(weight)) + low/2) &^ (low - 1)))
 }
 
 const worthUnit = 1 << 20

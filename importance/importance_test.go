@@ -171,6 +171,16 @@ func TestOddWeights(t *testing.T) {
 	}
 }
 
+// Weights are rounded to what takes two bytes in a record.
+func TestWeightsAreShort(t *testing.T) {
+	for _, w := range []float64{0, 1, 255, 0.425, math.Pi, nothing, mostLinks} {
+		got := short(w)
+		require.InEpsilon(t, w+1, got+1, 1./512)
+		require.Zero(t, math.Float32bits(float32(got))<<16)
+		require.Equal(t, got, float64(float32(got)))
+	}
+}
+
 // A part of what waits is in each level, whatever the scale of the scores.
 func TestRanks(t *testing.T) {
 	r := newRanks(8)

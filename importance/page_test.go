@@ -37,7 +37,7 @@ func TestVisitedWeighsLinks(t *testing.T) {
 	links := []link.Link{{URL: "http://a.example/1"}, {URL: "http://b.example/", NoFollow: true}, {URL: "http://c.example/"}}
 	p := pageWith(200, links...)
 	estimator(t, Options{Score: Trust}).Visited(p)
-	assert.Equal(t, []float64{0.425, nothing, 0.425, 0}, weightsOf(p))
+	assert.Equal(t, []float64{short(0.425), nothing, short(0.425), 0}, weightsOf(p))
 
 	p = pageWith(200, links...)
 	x := estimator(t, Options{})
@@ -60,7 +60,7 @@ func TestVisitedRedirects(t *testing.T) {
 	p := pageWith(301)
 	p.Doc = nil
 	x.Visited(p)
-	assert.Equal(t, []float64{0.85}, weightsOf(p))
+	assert.Equal(t, []float64{short(0.85)}, weightsOf(p))
 	assert.Zero(t, x.Explain(p.Lease.Entry).Pages)
 }
 

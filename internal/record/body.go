@@ -13,11 +13,11 @@ import (
 // Body: a byte of flags, the fields that are flagged, and the URL to the end.
 const (
 	hasDepth   = 1 << iota // uvarint
-	hasWeight              // 8 bytes, IEEE 754
+	hasWeight              // 8 bytes, IEEE 754; see hasShort
 	hasFails               // uvarint: tries that failed since the last success
 	hasHistory             // 2 uvarints, 4 varints of Unix milliseconds
 	hasMeta                // uvarint length, bytes
-	hasLast                // 1 byte
+	hasLast                // 1 byte, which may have hasShort
 	hasState               // 12 bytes
 	isNamed                // nothing: see Body.Named
 )
@@ -35,6 +35,10 @@ type History struct {
 
 // MaxLast is the greatest value for the end of a try.
 const MaxLast = 5
+
+// hasShort is added to the byte of hasLast if the first 2 bytes of a weight, as float32, follow it: the
+// others are zero. So a weight with a mantissa of 8 bits takes 3 bytes.
+const hasShort = 8
 
 // visited reports whether the history shows visits.
 func (h *History) visited() bool {
@@ -67,7 +71,9 @@ func (b *Body) Append(dst []byte) []byte {
 		flags |= hasDepth
 		dst = binary.AppendUvarint(dst, uint64(b.Depth))
 	}
-	if b.Weight != 0 {
+	weight := math.Float32bits(float32(b.Weight))
+	short := b.Weight != 0 && weight<<16 == 0 && float64(math.Float32frombits(weight)) == b.Weight
+	if b.Weight != 0 && !short {
 		flags |= hasWeight
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(b.Weight))
 	}
@@ -89,7 +95,11 @@ func (b *Body) Append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(b.Meta)))
 		dst = append(dst, b.Meta...)
 	}
-	if b.History.Last != 0 {
+	switch {
+	case short:
+		flags |= hasLast
+		dst = append(dst, b.History.Last|hasShort, byte(weight>>24), byte(weight>>16))
+	case b.History.Last != 0:
 		flags |= hasLast
 		dst = append(dst, b.History.Last)
 	}
@@ -170,10 +180,17 @@ func Decode(p []byte) (b Body, err error) {
 		b.Meta, p = p[:n], p[n:]
 	}
 	if flags&hasLast != 0 {
-		if len(p) == 0 || p[0] > MaxLast {
+		if len(p) == 0 || p[0]&^hasShort > MaxLast {
 			return b, errBody
 		}
-		b.History.Last, p = p[0], p[1:]
+		short := p[0]&hasShort != 0
+		b.History.Last, p = p[0]&^hasShort, p[1:]
+		if short {
+			if len(p) < 2 || flags&hasWeight != 0 {
+				return b, errBody
+			}
+			b.Weight, p = float64(math.Float32frombits(uint32(p[0])<<24|uint32(p[1])<<16)), p[2:]
+		}
 	}
 	if flags&hasState != 0 {
 		if len(p) < len(b.History.State) {

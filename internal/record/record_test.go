@@ -20,9 +20,10 @@ func requireSameBody(t require.TestingT, want, got Body) {
 
 func TestBodyComesBackAsItWas(t *testing.T) {
 	when := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-1<<45, 1<<45))
+	weight := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{1, -0.75, 255, 1e-40, math.Inf(1), math.SmallestNonzeroFloat32}))
 	rapid.Check(t, func(t *rapid.T) {
 		b := Body{
-			Depth: rapid.IntRange(0, 1<<30).Draw(t, "depth"), Weight: rapid.Float64().Draw(t, "weight"), Fails: rapid.IntRange(0, 300).Draw(t, "fails"),
+			Depth: rapid.IntRange(0, 1<<30).Draw(t, "depth"), Weight: weight.Draw(t, "weight"), Fails: rapid.IntRange(0, 300).Draw(t, "fails"),
 			Meta: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "meta"), URL: []byte(rapid.String().Draw(t, "url")),
 		}
 		if rapid.Bool().Draw(t, "visited") {
@@ -52,6 +53,25 @@ func TestBodyComesBackAsItWas(t *testing.T) {
 		require.EqualValues(t, 77, r.Next())
 		require.True(t, bytes.Equal(p[len(prefix):], r.Body()))
 	})
+}
+
+// A weight with a mantissa of 8 bits takes 3 bytes, or 2 after a try; longer ones stay exact.
+func TestWeightsAreShort(t *testing.T) {
+	size := func(b Body) int { return len(b.Append(nil)) }
+	for _, w := range []float64{1, 0.5, 255, -1.5, 1 << 100, 0.0078125} {
+		require.Equal(t, size(Body{})+3, size(Body{Weight: w}), "%v", w)
+		tried := History{Last: MaxLast}
+		require.Equal(t, size(Body{History: tried})+2, size(Body{Weight: w, History: tried}), "%v", w)
+	}
+	for _, w := range []float64{257, 0.1, math.Pi} {
+		require.Equal(t, size(Body{})+8, size(Body{Weight: w}), "%v", w)
+	}
+	before := append([]byte{hasWeight, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f}, "url"...)
+	require.Equal(t, 1.5, Must(before).Weight)
+	for _, bad := range [][]byte{{hasLast, hasShort, 1}, {hasLast, MaxLast + 1}, {hasLast, hasShort | 7, 1, 1}} {
+		_, err := Decode(bad)
+		require.Error(t, err)
+	}
 }
 
 // The counts match the contents, and a location distinguishes its record from later ones in its
