@@ -46,7 +46,7 @@ type op struct {
 	record.Pieces // the bodies of entries, and values
 	rows          []storage.Row
 	forced        []newEntry // known outlinks to be forced once this is committed
-	found         []newEntry // known URLs, for a Riser
+	found         []newEntry // known URLs that may rise
 	refused       []*EntryError
 	verdicts      []Verdict // by index of the entries of the call; nil: not wanted
 	lookup        lookup
@@ -130,34 +130,37 @@ type committer struct {
 
 // submitAndUnlock commits an op and waits for it.
 func (f *Frontier) submitAndUnlock(o *op) error {
-	f.finishing++
-	if f.opts.Spill == nil && !f.closed {
-		f.applyYieldingLocked(o)
-		f.finishing--
-		f.dispatchLocked()
+	if f.submitYieldingLocked(o) {
 		f.mu.Unlock()
-		return nil
+		return f.awaitOp(o)
 	}
-	f.enqueueLocked(o)
+	f.dispatchLocked()
 	f.mu.Unlock()
-	return f.awaitOp(o)
+	return nil
+}
+
+// submitYieldingLocked commits an op, and reports whether its result must be waited for.
+func (f *Frontier) submitYieldingLocked(o *op) (waits bool) {
+	f.finishing++
+	if f.opts.Spill != nil || f.closed {
+		f.enqueueLocked(o)
+		return true
+	}
+	f.applyYieldingLocked(o)
+	f.finishing--
+	return false
 }
 
 // submitAsyncLocked commits an op without waiting; o.after gets the result. The op has at
 // most applyAtOnce entries, so that the lock is not given up.
 func (f *Frontier) submitAsyncLocked(o *op) {
-	f.finishing++
-	if f.opts.Spill != nil {
-		f.enqueueLocked(o)
-		return
-	}
-	f.applyYieldingLocked(o)
-	f.finishing--
-	if o.after != nil {
+	switch {
+	case f.submitYieldingLocked(o):
+	case o.after != nil:
 		f.afterwards(o, nil)
-		return
+	default:
+		o.free()
 	}
-	o.free()
 }
 
 // enqueueLocked hands an op to the committer's goroutine, which sends on o.done. After
@@ -451,26 +454,33 @@ func (f *Frontier) takeGroupLocked() ([]*op, *storage.Batch) {
 	b := &storage.Batch{ID: c.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked())), Drop: f.core.Blocks.TakeDrops(), Rows: f.savesLocked()}
 	b.Rows = append(b.Rows, f.core.Limits.Rows()...)
 	for i, o := range group {
-		seq := f.numberLocked(o)
+		f.numberLocked(o)
 		if o.deletion != nil {
-			b.Rows = append(b.Rows, o.deletion.Row())
 			for _, later := range group[i+1:] {
 				f.overtakenLocked(later, o.deletion)
 			}
 		}
-		b.Rows = append(b.Rows, o.rows...)
-		b.Marks = append(b.Marks, o.marks...)
-		if o.noteBlock != 0 {
-			note := row.Outdated{Mark: o.entries[0].mark, Seq: seq, Block: o.noteBlock}
-			b.Rows = append(b.Rows, note.Row())
-		}
-		if o.ends {
-			b.Finish = append(b.Finish, f.completionLocked(o.Record))
-		}
-		b.Finish = append(b.Finish, o.replaced...)
+		f.listLocked(b, o)
 	}
 	f.countGroupLocked(group, b)
 	return group, b
+}
+
+// listLocked lists in a batch what an op wants written, except its admissions.
+func (s *shard) listLocked(b *storage.Batch, o *op) {
+	if o.deletion != nil {
+		b.Rows = append(b.Rows, o.deletion.Row())
+	}
+	b.Rows = append(b.Rows, o.rows...)
+	b.Marks = append(b.Marks, o.marks...)
+	if o.noteBlock != 0 {
+		note := row.Outdated{Mark: o.entries[0].mark, Seq: o.firstSeq, Block: o.noteBlock}
+		b.Rows = append(b.Rows, note.Row())
+	}
+	if o.ends {
+		b.Finish = append(b.Finish, s.completionLocked(o.Record))
+	}
+	b.Finish = append(b.Finish, o.replaced...)
 }
 
 // admissions lists the entries of ops that have their numbers. They are the committer's,
@@ -559,13 +569,7 @@ func (f *Frontier) commitAlone(group []*op, refused *storage.Batch, err error) (
 	}
 	b := &storage.Batch{ID: refused.ID, Time: refused.Time, Drop: refused.Drop, Rows: refused.Rows[:own:own]}
 	for _, o := range kept {
-		if o.deletion != nil {
-			b.Rows = append(b.Rows, o.deletion.Row())
-		}
-		b.Rows = append(b.Rows, o.rows...)
-		if o.ends {
-			b.Finish = append(b.Finish, f.completionLocked(o.Record))
-		}
+		f.listLocked(b, o)
 	}
 	c.log.Keep(kept)
 	f.countedLocked(err)

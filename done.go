@@ -63,70 +63,16 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused
 // done is DoneContext. Both values are large, so they are not handed around. They are the
 // caller's: nothing keeps a pointer to them.
 func (f *Frontier) done(ctx context.Context, l *Lease, o *Outcome) (refused []*EntryError, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	var one [1]ending
+	x := &one[0]
+	x.lease, x.plan.outcome = *l, *o
+	f.planAll(ctx, one[:])
+	f.endAll(ctx, one[:])
+	f.settle(ctx, x)
+	if x.bad == nil || !x.ended {
+		return x.refused, x.err
 	}
-	if err := checkOutcome(o); err != nil {
-		return nil, err
-	}
-	var job *op
-	var lost, undone error
-	if len(o.Add) == 0 {
-		job = newOp()
-		job.ctx = ctx
-	} else if job, lost, undone, err = f.prepareLinks(ctx, l, o, nil); err != nil {
-		return nil, err
-	}
-	refused, err = f.doneWith(ctx, job, l, o, errors.Join(undone, lost))
-	if len(job.found) > 0 {
-		f.rises.tell(job)
-	}
-	job.free()
-	return refused, err
-}
-
-// doneWith is done with an op, which it may leave to the committer, and with what is bad already.
-func (f *Frontier) doneWith(ctx context.Context, job *op, l *Lease, o *Outcome, bad error) (refused []*EntryError, err error) {
-	p := plan{outcome: *o}
-	at := f.endsNow(&p, l)
-	bad = errors.Join(bad, f.plan(&p, l, at))
-	if len(job.entries) == 0 {
-		f.lockAt(at)
-	} else {
-		if err := f.awaitRoom(job); err != nil {
-			return nil, err
-		}
-		unknown, err := f.lockKnowing(job)
-		if err != nil {
-			return nil, err
-		}
-		bad = errors.Join(bad, unknown)
-	}
-	if _, err := f.leaseOutLocked(l); err != nil || p.late {
-		f.mu.Unlock()
-		return nil, errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, *l, p))
-	}
-	bad = errors.Join(bad, f.endLocked(job, l, &p))
-	if refused = job.refused; len(refused) > 0 {
-		var lost error
-		refused, lost = lostByCode(refused)
-		bad = errors.Join(bad, lost)
-	}
-	if f.needsNoCommitLocked(job, &p) {
-		f.dispatchLocked()
-		f.mu.Unlock()
-		return refused, bad
-	}
-	if len(job.forced) > 0 {
-		f.adding.Add(1) // the crawl is not over before they are admitted
-		defer f.addedAll()
-	}
-	err = f.submitAndUnlock(job)
-	if job.left {
-		go f.doneLate(job, *l, p)
-		return refused, errors.Join(err, bad)
-	}
-	return refused, errors.Join(err, bad, f.doneRest(ctx, job, err, l, &p))
+	return x.refused, errors.Join(x.err, x.bad)
 }
 
 // endLocked ends a lease that is out in memory, and fills job with what must be committed.
@@ -316,12 +262,24 @@ type Ended struct {
 // DoneAll of many leases costs much less than a Done of each.
 func (f *Frontier) DoneAll(ctx context.Context, ends []End) []Ended {
 	all, done := make([]ending, len(ends)), make([]Ended, len(ends))
-	f.planAll(ctx, ends, all)
+	for i := range ends {
+		all[i].lease, all[i].plan.outcome = ends[i].Lease, ends[i].Outcome
+		all[i].verdicts = make([]Verdict, len(ends[i].Outcome.Add))
+	}
+	f.planAll(ctx, all)
 	i := 0
 	settle := func() {
 		for i < len(all) {
+			x := &all[i]
 			i++
-			done[i-1] = f.endedOf(ctx, &ends[i-1].Lease, &all[i-1])
+			f.settle(ctx, x)
+			done[i-1].Refused, done[i-1].Err = x.refused, x.err
+			if x.ended && x.err == nil {
+				done[i-1].Verdicts = x.verdicts
+			}
+			if x.ended {
+				done[i-1].Err = errors.Join(x.err, x.bad)
+			}
 		}
 	}
 	defer func() { // code of the user's has panicked: the others are settled all the same
@@ -332,16 +290,18 @@ func (f *Frontier) DoneAll(ctx context.Context, ends []End) []Ended {
 			}()
 		}
 	}()
-	f.endAll(ctx, ends, all)
+	f.endAll(ctx, all)
 	settle()
 	return done
 }
 
-// ending is an End on its way.
+// ending is a lease on its way to its end.
 type ending struct {
+	lease    Lease // a copy: a pointer would bring the caller's to the heap
 	plan     plan
+	at       int64 // when it was planned
 	job      *op
-	verdicts []Verdict
+	verdicts []Verdict // of its links; nil: not wanted
 	refused  []*EntryError
 	bad      error // of a lease that has ended
 	err      error // why it has not
@@ -351,48 +311,52 @@ type ending struct {
 }
 
 // planAll checks all, and asks the user's policies.
-func (f *Frontier) planAll(ctx context.Context, ends []End, all []ending) {
+func (f *Frontier) planAll(ctx context.Context, all []ending) {
 	if f.opts.Scheduler != nil { // it sees each visit once
-		seen := make(map[uint64]bool, len(ends))
+		seen := make(map[uint64]bool, len(all))
 		f.lock()
 		for i := range all {
-			l := &ends[i].Lease
-			_, err := f.leaseOutLocked(l)
-			all[i].plan.late = err != nil || seen[l.token]
-			seen[l.token] = true
+			_, err := f.leaseOutLocked(&all[i].lease)
+			all[i].plan.late = err != nil || seen[all[i].lease.token]
+			seen[all[i].lease.token] = true
 		}
 		f.mu.Unlock()
 	}
 	for i := range all {
 		x := &all[i]
-		x.plan.outcome = ends[i].Outcome
 		if x.err = ctx.Err(); x.err == nil {
 			x.err = checkOutcome(&x.plan.outcome)
 		}
 		if x.err != nil {
 			continue
 		}
-		x.verdicts = make([]Verdict, len(x.plan.outcome.Add))
 		var lost, undone error
-		if x.job, lost, undone, x.err = f.prepareLinks(ctx, &ends[i].Lease, &x.plan.outcome, x.verdicts); x.err != nil {
+		if len(x.plan.outcome.Add) == 0 {
+			x.job = newOp()
+			x.job.ctx = ctx
+		} else if x.job, lost, undone, x.err = f.prepareLinks(ctx, &x.lease, &x.plan.outcome, x.verdicts); x.err != nil {
 			continue
 		}
 		if undone != nil {
 			x.verdicts = nil
 		}
-		x.bad = errors.Join(undone, lost, f.plan(&x.plan, &ends[i].Lease, f.moment()))
+		x.at = f.moment()
+		x.bad = errors.Join(undone, lost, f.plan(&x.plan, &x.lease, x.at))
 	}
 }
 
 // endAll ends all in memory, and submits what must be committed.
-func (f *Frontier) endAll(ctx context.Context, ends []End, all []ending) {
-	held, under := false, 0 // whether the lock is held, and the cost of the work done under it
+func (f *Frontier) endAll(ctx context.Context, all []ending) {
+	held, under, freed := false, 0, false // whether the lock is held, the cost of the work done under it, and whether calls that wait may have something now
 	free := func() {
-		if held {
-			held, under = false, 0
-			f.dispatchLocked()
-			f.mu.Unlock()
+		if !held {
+			return
 		}
+		if freed {
+			f.dispatchLocked()
+		}
+		held, under, freed = false, 0, false
+		f.mu.Unlock()
 	}
 	defer free()
 	for i := range all {
@@ -404,7 +368,12 @@ func (f *Frontier) endAll(ctx context.Context, ends []End, all []ending) {
 		if under >= applyAtOnce || links > 0 {
 			free()
 		}
-		if !held {
+		switch {
+		case held:
+		case links == 0:
+			f.lockAt(x.at)
+			held = true
+		default:
 			if x.err = f.awaitRoom(x.job); x.err != nil {
 				continue
 			}
@@ -414,47 +383,43 @@ func (f *Frontier) endAll(ctx context.Context, ends []End, all []ending) {
 			}
 			held, x.bad = true, errors.Join(x.bad, unknown)
 		}
-		l := &ends[i].Lease
-		if _, err := f.leaseOutLocked(l); err != nil || x.plan.late {
+		if _, err := f.leaseOutLocked(&x.lease); err != nil || x.plan.late {
 			free()
-			x.err = errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, *l, x.plan)) // its host's clock moves now
+			x.err = errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, x.lease, x.plan)) // its host's clock moves now
 			continue
 		}
-		f.endYieldingLocked(l, x)
+		f.endYieldingLocked(x)
 		under += opPrice + links
+		freed = freed || !x.waits // else the commit looks
 	}
 }
 
 // endYieldingLocked ends a lease in memory, and submits what must be committed.
-func (f *Frontier) endYieldingLocked(l *Lease, x *ending) {
+func (f *Frontier) endYieldingLocked(x *ending) {
 	x.ended = true
-	x.bad = errors.Join(x.bad, f.endLocked(x.job, l, &x.plan))
-	var lost error
-	x.refused, lost = lostByCode(x.job.refused)
-	x.bad = errors.Join(x.bad, lost)
+	x.bad = errors.Join(x.bad, f.endLocked(x.job, &x.lease, &x.plan))
+	if len(x.job.refused) > 0 {
+		var lost error
+		x.refused, lost = lostByCode(x.job.refused)
+		x.bad = errors.Join(x.bad, lost)
+	}
 	if f.needsNoCommitLocked(x.job, &x.plan) {
 		return
 	}
 	if x.forces = len(x.job.forced) > 0; x.forces {
 		f.adding.Add(1) // the crawl is not over before they are admitted
 	}
-	f.finishing++
-	if x.waits = f.opts.Spill != nil; x.waits {
-		f.enqueueLocked(x.job)
-		return
-	}
-	f.applyYieldingLocked(x.job)
-	f.finishing--
+	x.waits = f.submitYieldingLocked(x.job)
 }
 
-// endedOf waits for the commit of an End, and does what follows it.
-func (f *Frontier) endedOf(ctx context.Context, l *Lease, x *ending) Ended {
+// settle waits for the commit of an end, and does what follows it.
+func (f *Frontier) settle(ctx context.Context, x *ending) {
 	if x.job == nil {
-		return Ended{Err: x.err}
+		return
 	}
 	defer x.job.free()
 	if !x.ended { // or not by this call
-		return Ended{Err: x.err}
+		return
 	}
 	if x.forces {
 		defer f.addedAll()
@@ -463,15 +428,13 @@ func (f *Frontier) endedOf(ctx context.Context, l *Lease, x *ending) Ended {
 		x.err = f.awaitOp(x.job)
 	}
 	if x.job.left {
-		go f.doneLate(x.job, *l, x.plan)
-	} else {
-		x.bad = errors.Join(x.bad, f.doneRest(ctx, x.job, x.err, l, &x.plan))
+		go f.doneLate(x.job, x.lease, x.plan)
+		return
+	}
+	if rest := f.doneRest(ctx, x.job, x.err, &x.lease, &x.plan); rest != nil {
+		x.bad = errors.Join(x.bad, rest)
 	}
 	if len(x.job.found) > 0 {
 		f.rises.tell(x.job)
 	}
-	if x.err != nil {
-		return Ended{Refused: x.refused, Err: errors.Join(x.err, x.bad)}
-	}
-	return Ended{Verdicts: x.verdicts, Refused: x.refused, Err: x.bad}
 }

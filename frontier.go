@@ -233,7 +233,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	_, hinter := o.Scheduler.(Hinter)
 	f.hints.Latest = hinter || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
 	if o.Spill == nil {
-		f.core.Key = randomKey()
+		f.core.Key = mercator.RandomKey()
 		return f, nil
 	}
 	f.footprint = o.Spill.Footprint()

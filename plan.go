@@ -183,19 +183,6 @@ func delayBy(p DelayPolicy, name string, o Outcome) int64 {
 	return int64(min(max(0, d), maxDelay))
 }
 
-// endsNow returns the moment at which a lease ends. If there is a Scheduler, which sees each
-// visit once, p gets whether the lease has ended before.
-func (f *Frontier) endsNow(p *plan, l *Lease) int64 {
-	if f.opts.Scheduler == nil {
-		return f.moment()
-	}
-	f.lock()
-	defer f.mu.Unlock()
-	_, err := f.leaseOutLocked(l)
-	p.late = err != nil
-	return f.last
-}
-
 // finishLocked ends a lease in memory and fills o with what must be committed. It returns
 // ErrFull if the outlinks had to be refused.
 func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {

@@ -293,7 +293,7 @@ func (r *recovery) Begin(read func(string) ([]byte, bool, error)) error {
 		return err
 	}
 	if !found {
-		r.f.core.Key = randomKey()
+		r.f.core.Key = mercator.RandomKey()
 		return nil
 	}
 	return r.meta(value)

@@ -16,6 +16,8 @@
 package mercator
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"math"
 
 	"github.com/dchest/siphash"
@@ -216,6 +218,13 @@ type Config struct {
 	Lanes      int   // leases that a host may have at once unless a rule says otherwise; 0: 1
 
 	Turned func(of limit.Subject, turn quota.Turn, what string, until int64) // a limit was reached, or lifted
+}
+
+// RandomKey returns a new value for Core.Key.
+func RandomKey() (k [2]uint64) {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return [2]uint64{binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])}
 }
 
 // New returns a Core without hosts.
