@@ -7,8 +7,6 @@ package frontier
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -224,11 +222,11 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 		}
 		f.core.Stats.Duplicates++
 		o.verdict(e.index, EntryKnown)
-		if f.rises.by != nil {
-			o.found = append(o.found, *e)
-		}
 		if e.hint {
-			f.hintLocked(o, e)
+			e.hint = f.hintLocked(o, e)
+		}
+		if e.hint || f.rises.by != nil {
+			o.found = append(o.found, *e)
 		}
 	}
 	o.entries = o.entries[:kept]
@@ -399,12 +397,6 @@ func (s *shared) priority(e Entry, h History) (uint8, error) {
 		return 0, &PriorityError{Got: p, Levels: s.opts.Priorities}
 	}
 	return uint8(p), nil
-}
-
-func randomKey() (k [2]uint64) {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return [2]uint64{binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])}
 }
 
 // roomLocked decides whether o may be admitted: at once (nil, nil), after waiting for the

@@ -57,10 +57,11 @@ type Entry struct {
 	// Next may wait for it.
 	Force bool
 	// Hint marks an Entry as a hint that its URL, if known and scheduled, may be visited
-	// earlier or has become more important: see Hinter. An unknown URL is admitted as
-	// without Hint; one that is waiting, leased or done does not change. Among
-	// several hints, a Hinter gets the latest NotBefore; without a Hinter the earliest
-	// applies. Hints are durable with their Add and applied later in batches: at once
+	// earlier or has become more important: see Hinter. A URL that waits gets the priority
+	// of a hint with a Weight, if that is higher, and its Weight and Depth, if they are
+	// greater and less: it rises as by a Riser. An unknown URL is admitted as without Hint;
+	// one that is leased or done does not change. Among several hints, a Hinter gets the
+	// latest NotBefore; without a Hinter the earliest applies. Hints are durable with their Add and applied later in batches: at once
 	// while few URLs are scheduled, otherwise in walks through all scheduled URLs that
 	// take at most a tenth of the time. Once hints use MemoryBudget/64, further ones are
 	// refused with ErrHints. An Export does not contain hints. Options.NoDedup ignores

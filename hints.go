@@ -1,5 +1,5 @@
-// This file applies what changes about a known URL when it is found again: hints, if it is scheduled,
-// and a Riser's word, if it waits.
+// This file applies what changes about a known URL when it is found again: hints, and, if it waits, a
+// Riser's word.
 //
 // There is no index of scheduled URLs; it would take more memory than everything else
 // about them. So package hint collects hints, each with a row on disk, and one walk
@@ -36,25 +36,23 @@ const (
 	hintsListed = 1024
 )
 
-// hintLocked keeps e, a hint for a known URL, if there is room for it. With a Spill its row
-// goes with o.
-func (f *Frontier) hintLocked(o *op, e *newEntry) {
-	b, err := record.Decode(e.body)
-	if err != nil {
-		return // prepareAs encoded it
-	}
+// hintLocked keeps e, a hint for a known URL, and reports whether there is room for it. With a Spill its
+// row goes with o.
+func (f *Frontier) hintLocked(o *op, e *newEntry) bool {
+	b := record.Must(e.body)
 	if f.hints.Len() == 0 {
 		f.nowLocked()
 	}
 	h, ok := f.hints.Add(e.mark, hint.New(&b, instant.FromMillis(e.news)), f.last, f.opts.MemoryBudget/64)
 	if !ok {
 		o.refuse(e.index, EntryRefused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: ErrHints})
-		return
+		return false
 	}
 	o.verdict(e.index, EntryHinted)
 	if f.opts.Spill != nil {
 		o.rows = append(o.rows, h.Row(e.mark))
 	}
+	return true
 }
 
 // hint restores a hint whose row was found.
@@ -248,7 +246,7 @@ func (f *Frontier) hintScheduled() {
 	for done := false; !done; {
 		var found []hinted
 		complete := f.sweepInSteps(func(steps int) (stop, wait bool) {
-			done = f.hintedInMemoryLocked(s, steps/fifo.PurgedRecord, &found)
+			found, done = f.hintedInMemoryLocked(s, steps/fifo.PurgedRecord, found)
 			return done || len(found) >= hintsAtOnce, false
 		})
 		if !complete {
@@ -262,24 +260,23 @@ func (f *Frontier) hintScheduled() {
 
 // hintedInMemoryLocked goes on with a walk through the heap, for n records, and
 // appends those that there are hints of. It reports whether it is at its end.
-func (s *shard) hintedInMemoryLocked(scan *timed.Scan, n int, found *[]hinted) bool {
+func (s *shard) hintedInMemoryLocked(scan *timed.Scan, n int, found []hinted) (_ []hinted, done bool) {
 	for ; n > 0; n-- {
 		i, more := s.core.Scheduled.Next(scan)
 		if !more {
-			return true
+			return found, true
 		}
 		if i < 0 || s.core.Scheduled.Items[i].At == instant.Never {
 			continue
 		}
 		if x, ok := s.hintOfLocked(s.core.Scheduled.Items[i]); ok {
-			*found = append(*found, x)
+			found = append(found, x)
 		}
 	}
-	return false
+	return found, false
 }
 
-// hintOfLocked returns a scheduled record in memory with the hint of its URL, if there
-// is one.
+// hintOfLocked returns a scheduled record in memory with the hint of its URL, if there is one.
 func (s *shard) hintOfLocked(it timeheap.Item) (x hinted, ok bool) {
 	c := s.core
 	r, q := c.Records.At(arena.Ref(it.ID)), c.Queues.At(it.Aux)
@@ -342,14 +339,10 @@ type replacements struct {
 
 // addYieldingLocked submits one.
 func (r *replacements) addYieldingLocked(o *op) {
-	r.f.finishing++
-	if r.f.opts.Spill != nil {
-		r.f.enqueueLocked(o)
+	if r.f.submitYieldingLocked(o) {
 		r.jobs = append(r.jobs, o)
 		return
 	}
-	r.f.applyYieldingLocked(o)
-	r.f.finishing--
 	o.free()
 }
 
@@ -450,23 +443,35 @@ func (s *shard) ask(x *hinted, now time.Time) {
 type risers struct {
 	rise.Notes
 	f  *Frontier
-	by Riser // nil: no URL rises
+	by Riser // nil: hints alone raise URLs
 }
 
-// tell asks the Riser about known URLs that were found again, and notes those that deserve more.
+// foundAgain is a known URL that deserves a priority if it waits.
+type foundAgain struct {
+	newEntry
+	deserves uint8
+}
+
+// tell notes which known URLs that were found again may deserve more: the Riser says so, or a hint with a
+// Weight.
 func (r *risers) tell(o *op) {
 	f := r.f
 	if o.left {
 		return
 	}
-	better := o.found[:0]
+	var better []foundAgain
 	for _, e := range o.found {
-		b := record.Must(e.body)
-		x := entryOf(&b, e.host)
-		x.Crawl = e.crawl
-		if p := r.by.Found(x); p > 0 {
-			e.priority = uint8(min(p, f.opts.Priorities))
-			better = append(better, e)
+		b, p := record.Must(e.body), 0
+		if r.by != nil {
+			x := entryOf(&b, e.host)
+			x.Crawl = e.crawl
+			p = min(r.by.Found(x), f.opts.Priorities)
+		}
+		if e.hint = e.hint && b.Weight > 0; e.hint {
+			p = max(p, int(e.priority))
+		}
+		if p > 0 {
+			better = append(better, foundAgain{e, uint8(p)})
 		}
 	}
 	if len(better) == 0 {
@@ -480,7 +485,12 @@ func (r *risers) tell(o *op) {
 		}
 		e := &better[i]
 		if id := f.core.Lookup(e.hash, e.host); id != 0 && f.core.Hosts.At(id).Waiting > 0 {
-			r.Add(id, e.mark, e.priority, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
+			said := rise.Hint{}
+			if e.hint {
+				b := record.Must(e.body)
+				said = rise.Hint{Level: e.priority, Weight: b.Weight, Depth: b.Depth}
+			}
+			r.Add(id, e.mark, e.deserves, said, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
 		}
 	}
 	r.startLocked()
@@ -529,7 +539,7 @@ func (r *risers) riseHost(host string, w *rise.Walk) (moved int64) {
 	}
 	for chunk := range slices.Chunk(w.Found, hintsAtOnce) {
 		var better []rising
-		f.guard("the Riser", host, func() {
+		f.guard("the code that raises URLs", host, func() {
 			for i := range chunk {
 				if next, ok := r.ask(&chunk[i], host); ok {
 					better = append(better, rising{&chunk[i], next})
@@ -545,15 +555,20 @@ func (r *risers) riseHost(host string, w *rise.Walk) (moved int64) {
 	return moved
 }
 
-// ask asks the Riser what becomes of a URL, and reports whether it rises.
+// ask asks the policies what becomes of a URL, and reports whether it rises.
 func (r *risers) ask(x *rise.Found, host string) (next newEntry, ok bool) {
 	f, b := r.f, record.Must(x.Body)
+	if x.Hint.Level > 0 {
+		b.Weight, b.Depth = max(b.Weight, x.Hint.Weight), min(b.Depth, x.Hint.Depth)
+	}
 	e := entryOf(&b, host)
 	e.Crawl = x.Crawl
-	b.Weight = r.by.Rise(e)
-	e.Weight = b.Weight
+	if r.by != nil {
+		b.Weight = r.by.Rise(e)
+		e.Weight = b.Weight
+	}
 	p, err := f.priority(e, historyOf(&b.History))
-	if err != nil || p <= x.Priority {
+	if p = max(p, x.Hint.Level); err != nil || p <= x.Priority {
 		return next, false
 	}
 	return newEntry{index: -1, hash: f.core.HashOf(host), host: host, crawl: x.Crawl, priority: p, forcedAt: x.Seq, body: b.Append(nil)}, true
@@ -578,6 +593,7 @@ func (r *risers) raise(host string, better []rising) (moved int64) {
 		o := newOp()
 		f.withdrawLocked(o, queue, ref, remove)
 		o.entries = append(o.entries, x.next)
+		f.hints.Drop(x.Mark)
 		moved++
 		jobs.addYieldingLocked(o)
 	}

@@ -25,6 +25,7 @@ const (
 	rest = 9
 
 	noteSize = 8
+	hintSize = 64 // about what a hint takes
 	hostSize = 96 // about what the first note of a host takes
 
 	levelBits = 7
@@ -36,6 +37,13 @@ type note uint64
 
 func newNote(m storage.Mark, level uint8) note {
 	return note(binary.LittleEndian.Uint64(m[:])&^levelMask | uint64(level))
+}
+
+// Hint is what a hint says of a URL. Without a level there is none.
+type Hint struct {
+	Level  uint8
+	Weight float64
+	Depth  int
 }
 
 func (n note) mark() note   { return n &^ levelMask }
@@ -65,13 +73,14 @@ type Counts struct {
 // noted are the notes about one host.
 type noted struct {
 	notes []note
-	above int // those that were above its next URL
+	hints map[note]Hint // by mark
+	above int           // those that were above its next URL
 	due   bool
 }
 
-// Add notes that a URL of a host deserves a level, if it waits. waiting is how many URLs of the host wait, and
-// the next of them is of level next.
-func (x *Notes) Add(host uint32, m storage.Mark, level uint8, waiting int, next uint8) {
+// Add notes that a URL of a host deserves a level, if it waits, and what a hint says of it. waiting is how
+// many URLs of the host wait, and the next of them is of level next.
+func (x *Notes) Add(host uint32, m storage.Mark, level uint8, said Hint, waiting int, next uint8) {
 	if x.bytes > 2*x.Limit {
 		x.Dropped++
 		return
@@ -92,6 +101,9 @@ func (x *Notes) Add(host uint32, m storage.Mark, level uint8, waiting int, next 
 	h.notes = append(h.notes, newNote(m, level))
 	x.bytes += noteSize * int64(cap(h.notes)-before)
 	x.Noted++
+	if said.Level > 0 {
+		x.keep(h, newNote(m, 0), said)
+	}
 	if level > next {
 		h.above++
 	}
@@ -99,6 +111,24 @@ func (x *Notes) Add(host uint32, m storage.Mark, level uint8, waiting int, next 
 		h.due = true
 		x.due = append(x.due, host)
 	}
+}
+
+// keep keeps a hint, merged with an earlier one for the URL.
+func (x *Notes) keep(h *noted, url note, said Hint) {
+	if h.hints == nil {
+		h.hints = map[note]Hint{}
+	}
+	if old, ok := h.hints[url]; ok {
+		said = Hint{max(said.Level, old.Level), max(said.Weight, old.Weight), min(said.Depth, old.Depth)}
+	} else {
+		x.bytes += hintSize
+	}
+	h.hints[url] = said
+}
+
+// size is the memory in bytes.
+func (h *noted) size() int64 {
+	return hostSize + noteSize*int64(cap(h.notes)) + hintSize*int64(len(h.hints))
 }
 
 // compact sorts notes, and keeps the highest of each URL.
@@ -127,18 +157,18 @@ func (x *Notes) NextWalk() int64 {
 }
 
 // Begin returns the next host to search, and takes its notes. Walks do not overlap: call End.
-func (x *Notes) Begin() (host uint32, notes []note) {
+func (x *Notes) Begin() (host uint32, taken *noted) {
 	host = x.due[0]
 	if x.due = x.due[1:]; len(x.due) == 0 {
 		x.due = nil
 	}
 	h := x.hosts[host]
 	delete(x.hosts, host)
-	x.bytes -= hostSize + noteSize*int64(cap(h.notes))
+	x.bytes -= h.size()
 	h.compact()
 	x.walking = true
 	x.Walks++
-	return host, h.notes
+	return host, h
 }
 
 // End ends a walk that looked at a number of records. Walks take about a tenth of the time.
@@ -156,7 +186,7 @@ func (x *Notes) Size() int64 { return x.bytes + 4*int64(cap(x.due)) }
 func (x *Notes) Check(bad func(format string, args ...any)) {
 	bytes, due := int64(0), 0
 	for _, h := range x.hosts {
-		bytes += hostSize + noteSize*int64(cap(h.notes))
+		bytes += h.size()
 		due += bits.OnesCount(bit(h.due))
 	}
 	if bytes != x.bytes {

@@ -21,6 +21,7 @@ type Found struct {
 	Priority uint8 // as admitted
 	Seq      uint64
 	Body     []byte
+	Hint     Hint
 
 	queue  uint32
 	at     record.Location    // in memory
@@ -49,6 +50,7 @@ type Walk struct {
 	core   *mercator.Core
 	mark   func(crawl uint32, url string) storage.Mark
 	notes  []note
+	hints  map[note]Hint
 	top    uint8              // the highest level noted
 	queue  uint32             // of the records met last
 	behind [2]record.Location // the last, and the last that was not noted
@@ -56,10 +58,10 @@ type Walk struct {
 }
 
 // NewWalk begins a walk through a host with the notes that Begin returned.
-func NewWalk(core *mercator.Core, host uint32, notes []note, mark func(crawl uint32, url string) storage.Mark) *Walk {
-	w := &Walk{core: core, mark: mark, notes: notes, Walk: core.BeginWalk(host, nil)}
+func NewWalk(core *mercator.Core, host uint32, taken *noted, mark func(crawl uint32, url string) storage.Mark) *Walk {
+	w := &Walk{core: core, mark: mark, notes: taken.notes, hints: taken.hints, Walk: core.BeginWalk(host, nil)}
 	w.Part, w.Record = w.visitPart, w.visit
-	for _, n := range notes {
+	for _, n := range w.notes {
 		w.top = max(w.top, n.level())
 	}
 	return w
@@ -113,7 +115,7 @@ func (w *Walk) look(crawl uint32, priority uint8, body []byte) (x Found, ok bool
 	if i == len(w.notes) || w.notes[i].mark() != n || w.notes[i].level() <= priority {
 		return x, false
 	}
-	return Found{Mark: m, Crawl: crawl, Priority: priority}, true
+	return Found{Mark: m, Crawl: crawl, Priority: priority, Hint: w.hints[n]}, true
 }
 
 // Read looks at the records of a part that were read. It reports whether to go on with the next.

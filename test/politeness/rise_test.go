@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -200,7 +201,7 @@ func TestPanicOfARiser(t *testing.T) {
 	w.AddMany("a.example", 5)
 	linked(w, "http://a.example/3")
 	_, err := w.F.Next(t.Context())
-	require.ErrorContains(t, err, "the Riser")
+	require.ErrorContains(t, err, "the code that raises URLs")
 	r.faulty = false
 	linked(w, "http://a.example/4")
 	require.Equal(t, "http://a.example/4", w.Next().Entry.URL)
@@ -309,5 +310,48 @@ func TestStanding(t *testing.T) {
 		_, err = other.F.Import(t.Context(), &lines, frontier.ImportOptions{})
 		require.NoError(t, err)
 		require.Equal(t, []int{0, -7}, []int{other.Info("a.example").Standing, other.Info("c.example").Standing})
+	})
+}
+
+// A hint with a weight raises a URL that waits, without a Riser; one without a weight does not, nor one of no
+// higher priority.
+func TestHintsRaise(t *testing.T) {
+	byWeight := frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return min(8, 1+int(e.Weight)) })
+	rising(t, frontier.Options{Prioritizer: byWeight}, func(t *testing.T, w *harness.World) {
+		url := func(i int) string { return fmt.Sprintf("http://a.example/%d", i) }
+		var es []frontier.Entry
+		for i := range 40 {
+			es = append(es, frontier.Entry{URL: url(i), Depth: 5, Weight: 2, Meta: []byte("first")})
+		}
+		_, err := w.F.Add(t.Context(), es...)
+		require.NoError(t, err)
+		w.OnDisk()
+		hint := func(i int, weight float64) frontier.Entry {
+			return frontier.Entry{URL: url(i), Depth: 3, Weight: weight, Meta: []byte("second"), Hint: true}
+		}
+		hints := []frontier.Entry{hint(30, 5), hint(31, 0), hint(32, 1), hint(33, 3), hint(33, 4)}
+		v, err := w.F.AddVerdicts(t.Context(), hints...)
+		require.NoError(t, err)
+		require.Equal(t, slices.Repeat([]frontier.Verdict{frontier.EntryHinted}, len(hints)), v)
+		for range 2 { // enough notes of others, which move nothing
+			_, err = w.F.Add(t.Context(), hint(32, 1), hint(32, 1), hint(32, 1))
+			require.NoError(t, err)
+		}
+		hook.Of(w.F).Sweep()
+		require.EqualValues(t, 2, w.F.Stats().Risen)
+		require.NoError(t, w.F.Check())
+		if w.Machine != nil {
+			w = w.Killed()
+		}
+		want := []frontier.Entry{
+			{URL: url(30), Depth: 3, Weight: 5, Meta: []byte("first")},
+			{URL: url(33), Depth: 3, Weight: 4, Meta: []byte("first")},
+			{URL: url(0), Depth: 5, Weight: 2, Meta: []byte("first")},
+		}
+		for _, e := range want {
+			l := w.Next()
+			require.Equal(t, e, l.Entry)
+			w.Fetched(l, 0, frontier.Outcome{})
+		}
 	})
 }
