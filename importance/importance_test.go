@@ -144,7 +144,7 @@ func TestTrustOfEntriesWithoutAPage(t *testing.T) {
 		assert.Equal(t, c.cash, x.Explain(c.e).Worth)
 		links := []frontier.Entry{entry(1)}
 		x.Visit(frontier.Lease{Entry: c.e, Host: "a.example"}, true, links, nil)
-		assert.InEpsilon(t, 0.85*c.cash, links[0].Weight, 1e-9)
+		assert.Equal(t, short(0.85*c.cash), links[0].Weight)
 	}
 	assert.Equal(t, 8, x.Priority(frontier.Entry{URL: "http://d.example/"}, frontier.History{}), "a seed comes first")
 }

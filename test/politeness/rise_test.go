@@ -316,25 +316,25 @@ func TestStanding(t *testing.T) {
 // A hint with a weight raises a URL that waits, without a Riser; one without a weight does not, nor one of no
 // higher priority.
 func TestHintsRaise(t *testing.T) {
-	byWeight := frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return min(8, 1+int(e.Weight)) })
-	rising(t, frontier.Options{Prioritizer: byWeight}, func(t *testing.T, w *harness.World) {
+	byMeta := frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return int(e.Meta[0] - '0') })
+	rising(t, frontier.Options{Prioritizer: byMeta}, func(t *testing.T, w *harness.World) {
 		url := func(i int) string { return fmt.Sprintf("http://a.example/%d", i) }
 		var es []frontier.Entry
 		for i := range 40 {
-			es = append(es, frontier.Entry{URL: url(i), Depth: 5, Weight: 2, Meta: []byte("first")})
+			es = append(es, frontier.Entry{URL: url(i), Depth: 5, Weight: 2, Meta: []byte("3")})
 		}
 		_, err := w.F.Add(t.Context(), es...)
 		require.NoError(t, err)
 		w.OnDisk()
-		hint := func(i int, weight float64) frontier.Entry {
-			return frontier.Entry{URL: url(i), Depth: 3, Weight: weight, Meta: []byte("second"), Hint: true}
+		hint := func(i int, level string, weight float64) frontier.Entry {
+			return frontier.Entry{URL: url(i), Depth: 4, Weight: weight, Meta: []byte(level), Hint: true}
 		}
-		hints := []frontier.Entry{hint(30, 5), hint(31, 0), hint(32, 1), hint(33, 3), hint(33, 4)}
+		hints := []frontier.Entry{hint(30, "6", 5), hint(31, "6", 0), hint(32, "3", 1), hint(33, "4", 1), hint(33, "5", 1)}
 		v, err := w.F.AddVerdicts(t.Context(), hints...)
 		require.NoError(t, err)
 		require.Equal(t, slices.Repeat([]frontier.Verdict{frontier.EntryHinted}, len(hints)), v)
 		for range 2 { // enough notes of others, which move nothing
-			_, err = w.F.Add(t.Context(), hint(32, 1), hint(32, 1), hint(32, 1))
+			_, err = w.F.Add(t.Context(), hint(32, "3", 1), hint(32, "3", 1), hint(32, "3", 1))
 			require.NoError(t, err)
 		}
 		hook.Of(w.F).Sweep()
@@ -344,9 +344,9 @@ func TestHintsRaise(t *testing.T) {
 			w = w.Killed()
 		}
 		want := []frontier.Entry{
-			{URL: url(30), Depth: 3, Weight: 5, Meta: []byte("first")},
-			{URL: url(33), Depth: 3, Weight: 4, Meta: []byte("first")},
-			{URL: url(0), Depth: 5, Weight: 2, Meta: []byte("first")},
+			{URL: url(30), Depth: 4, Weight: 5, Meta: []byte("3")},
+			{URL: url(33), Depth: 4, Weight: 2, Meta: []byte("3")},
+			{URL: url(0), Depth: 5, Weight: 2, Meta: []byte("3")},
 		}
 		for _, e := range want {
 			l := w.Next()
