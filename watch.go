@@ -45,7 +45,7 @@ type Stats struct {
 	HandedOut  int64    // leases, including those for contact only
 	Done       [8]int64 // Done calls by Result
 	Retried    int64    // failed URLs that were scheduled again
-	Risen      int64    // waiting URLs that a Riser moved
+	Risen      int64    // waiting URLs that a Riser or a hint moved
 	GivenUp    int64    // URLs whose tries were used up, or whose hosts were given up
 	Deleted    int64    // URLs that Delete removed
 	Expired    int64    // leases that ended by their deadline

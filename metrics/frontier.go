@@ -47,7 +47,7 @@ var numbers = []number{
 	{Metric{Name: "frontier_urls_duplicate_total", OTel: "frontier.url.duplicate", Kind: Counter, Unit: "{url}", Help: "Entries refused because they were known."}, func(s *frontier.Stats) int64 { return s.Duplicates }},
 	{Metric{Name: "frontier_urls_refused_total", OTel: "frontier.url.refused", Kind: Counter, Unit: "{url}", Help: "Entries and outlinks refused: malformed, too long, or over a limit."}, func(s *frontier.Stats) int64 { return s.Refused }},
 	{Metric{Name: "frontier_urls_retried_total", OTel: "frontier.url.retried", Kind: Counter, Unit: "{url}", Help: "Failed URLs that were scheduled again."}, func(s *frontier.Stats) int64 { return s.Retried }},
-	{Metric{Name: "frontier_urls_risen_total", OTel: "frontier.url.risen", Kind: Counter, Unit: "{url}", Help: "Waiting URLs that a Riser moved."}, func(s *frontier.Stats) int64 { return s.Risen }},
+	{Metric{Name: "frontier_urls_risen_total", OTel: "frontier.url.risen", Kind: Counter, Unit: "{url}", Help: "Waiting URLs that a Riser or a hint moved to a higher priority."}, func(s *frontier.Stats) int64 { return s.Risen }},
 	{Metric{Name: "frontier_urls_given_up_total", OTel: "frontier.url.given_up", Kind: Counter, Unit: "{url}", Help: "URLs whose tries were used up, or whose hosts were given up."}, func(s *frontier.Stats) int64 { return s.GivenUp }},
 	{Metric{Name: "frontier_urls_deleted_total", OTel: "frontier.url.deleted", Kind: Counter, Unit: "{url}", Help: "URLs that Delete removed."}, func(s *frontier.Stats) int64 { return s.Deleted }},
 	{Metric{Name: "frontier_urls_unreadable_total", OTel: "frontier.url.unreadable", Kind: Counter, Unit: "{url}", Help: "URLs in blocks that are damaged; they stay on disk."}, func(s *frontier.Stats) int64 { return s.Unreadable }},

@@ -182,3 +182,21 @@ func TestNoCrawlsAreNotAll(t *testing.T) {
 	x.problem(400, "bad-request", "POST", "/v1/leases", `{"crawls":[]}`)
 	assert.Len(t, x.ok("POST", "/v1/leases", `{}`)["leases"], 1)
 }
+
+// A hint with a weight raises a URL that waits, to the priority of the hint.
+func TestAHintRaisesAURL(t *testing.T) {
+	x := serve(t, Options{})
+	add := func(line, status string) {
+		_, text := x.ask("POST", "/v1/urls", line, ndjson...)
+		assert.Contains(t, text, `"status":"`+status+`"`)
+	}
+	for i := range 5 {
+		add(fmt.Sprintf(`{"url":"http://a.example/%d"}`, i), "new")
+	}
+	add(`{"url":"http://a.example/3","hint":true,"priority":16}`, "hinted") // without a weight
+	add(`{"url":"http://a.example/4","hint":true,"priority":9,"weight":1}`, "hinted")
+	assert.Eventually(t, func() bool { return x.s.Frontier().Stats().Risen == 1 }, 5*time.Second, time.Millisecond)
+	_, text := x.ask("POST", "/v1/leases", `{"per_host":5}`)
+	assert.Contains(t, text, `"url":"http://a.example/4","host":"a.example","crawl":"DEFAULT","weight":1,"priority":9`)
+	assert.NotContains(t, text, `"priority":16`)
+}
