@@ -63,12 +63,14 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused
 // done is DoneContext. Both values are large, so they are not handed around. They are the
 // caller's: nothing keeps a pointer to them.
 func (f *Frontier) done(ctx context.Context, l *Lease, o *Outcome) (refused []*EntryError, err error) {
-	var one [1]ending
-	x := &one[0]
-	x.lease, x.plan.outcome = *l, *o
-	f.planAll(ctx, one[:])
-	f.endAll(ctx, one[:])
-	f.settle(ctx, x)
+	var x ending
+	x.plan.outcome = *o
+	x.plan.late = f.opts.Scheduler != nil && !f.isOut(l)
+	f.planEnd(ctx, l, &x)
+	var t turn
+	f.end(ctx, l, &x, &t)
+	f.leave(&t)
+	f.settle(ctx, l, &x)
 	if x.bad == nil || !x.ended {
 		return x.refused, x.err
 	}
@@ -263,16 +265,21 @@ type Ended struct {
 func (f *Frontier) DoneAll(ctx context.Context, ends []End) []Ended {
 	all, done := make([]ending, len(ends)), make([]Ended, len(ends))
 	for i := range ends {
-		all[i].lease, all[i].plan.outcome = ends[i].Lease, ends[i].Outcome
+		all[i].plan.outcome = ends[i].Outcome
 		all[i].verdicts = make([]Verdict, len(ends[i].Outcome.Add))
 	}
-	f.planAll(ctx, all)
+	if f.opts.Scheduler != nil {
+		f.lateAll(ends, all)
+	}
+	for i := range all {
+		f.planEnd(ctx, &ends[i].Lease, &all[i])
+	}
 	i := 0
 	settle := func() {
 		for i < len(all) {
 			x := &all[i]
 			i++
-			f.settle(ctx, x)
+			f.settle(ctx, &ends[i-1].Lease, x)
 			done[i-1].Refused, done[i-1].Err = x.refused, x.err
 			if x.ended && x.err == nil {
 				done[i-1].Verdicts = x.verdicts
@@ -290,14 +297,18 @@ func (f *Frontier) DoneAll(ctx context.Context, ends []End) []Ended {
 			}()
 		}
 	}()
-	f.endAll(ctx, all)
+	var t turn
+	defer f.leave(&t)
+	for i := range all {
+		f.end(ctx, &ends[i].Lease, &all[i], &t)
+	}
+	f.leave(&t)
 	settle()
 	return done
 }
 
 // ending is a lease on its way to its end.
 type ending struct {
-	lease    Lease // a copy: a pointer would bring the caller's to the heap
 	plan     plan
 	at       int64 // when it was planned
 	job      *op
@@ -310,94 +321,98 @@ type ending struct {
 	forces   bool  // it is counted in adding
 }
 
-// planAll checks all, and asks the user's policies.
-func (f *Frontier) planAll(ctx context.Context, all []ending) {
-	if f.opts.Scheduler != nil { // it sees each visit once
-		seen := make(map[uint64]bool, len(all))
-		f.lock()
-		for i := range all {
-			_, err := f.leaseOutLocked(&all[i].lease)
-			all[i].plan.late = err != nil || seen[all[i].lease.token]
-			seen[all[i].lease.token] = true
-		}
-		f.mu.Unlock()
-	}
+// lateAll notes which leases have ended before: a Scheduler sees each visit once.
+func (f *Frontier) lateAll(ends []End, all []ending) {
+	seen := make(map[uint64]bool, len(all))
+	f.lock()
+	defer f.mu.Unlock()
 	for i := range all {
-		x := &all[i]
-		if x.err = ctx.Err(); x.err == nil {
-			x.err = checkOutcome(&x.plan.outcome)
-		}
-		if x.err != nil {
-			continue
-		}
-		var lost, undone error
-		if len(x.plan.outcome.Add) == 0 {
-			x.job = newOp()
-			x.job.ctx = ctx
-		} else if x.job, lost, undone, x.err = f.prepareLinks(ctx, &x.lease, &x.plan.outcome, x.verdicts); x.err != nil {
-			continue
-		}
-		if undone != nil {
-			x.verdicts = nil
-		}
-		x.at = f.moment()
-		x.bad = errors.Join(undone, lost, f.plan(&x.plan, &x.lease, x.at))
+		l := &ends[i].Lease
+		_, err := f.leaseOutLocked(l)
+		all[i].plan.late = err != nil || seen[l.token]
+		seen[l.token] = true
 	}
 }
 
-// endAll ends all in memory, and submits what must be committed.
-func (f *Frontier) endAll(ctx context.Context, all []ending) {
-	held, under, freed := false, 0, false // whether the lock is held, the cost of the work done under it, and whether calls that wait may have something now
-	free := func() {
-		if !held {
+// planEnd checks an outcome, and asks the user's policies.
+func (f *Frontier) planEnd(ctx context.Context, l *Lease, x *ending) {
+	if x.err = ctx.Err(); x.err == nil {
+		x.err = checkOutcome(&x.plan.outcome)
+	}
+	if x.err != nil {
+		return
+	}
+	var lost, undone error
+	if len(x.plan.outcome.Add) == 0 {
+		x.job = newOp()
+		x.job.ctx = ctx
+	} else if x.job, lost, undone, x.err = f.prepareLinks(ctx, l, &x.plan.outcome, x.verdicts); x.err != nil {
+		return
+	}
+	if undone != nil {
+		x.verdicts = nil
+	}
+	x.at = f.moment()
+	x.bad = errors.Join(undone, lost, f.plan(&x.plan, l, x.at))
+}
+
+// turn is one taking of the lock in which leases end.
+type turn struct {
+	held  bool
+	cost  int  // of what was done
+	freed bool // calls that wait may have something now
+}
+
+// leave ends a turn.
+func (f *Frontier) leave(t *turn) {
+	if !t.held {
+		return
+	}
+	if t.freed {
+		f.dispatchLocked()
+	}
+	*t = turn{}
+	f.mu.Unlock()
+}
+
+// end ends a lease in memory, and submits what must be committed. The turn goes on if it may.
+func (f *Frontier) end(ctx context.Context, l *Lease, x *ending, t *turn) {
+	if x.err != nil {
+		return
+	}
+	links := len(x.job.entries)
+	if t.cost >= applyAtOnce || links > 0 {
+		f.leave(t)
+	}
+	switch {
+	case t.held:
+	case links == 0:
+		f.lockAt(x.at)
+	default:
+		if x.err = f.awaitRoom(x.job); x.err != nil {
 			return
 		}
-		if freed {
-			f.dispatchLocked()
+		var unknown error
+		if unknown, x.err = f.lockKnowing(x.job); x.err != nil {
+			return
 		}
-		held, under, freed = false, 0, false
-		f.mu.Unlock()
+		x.bad = errors.Join(x.bad, unknown)
 	}
-	defer free()
-	for i := range all {
-		x := &all[i]
-		if x.err != nil {
-			continue
-		}
-		links := len(x.job.entries)
-		if under >= applyAtOnce || links > 0 {
-			free()
-		}
-		switch {
-		case held:
-		case links == 0:
-			f.lockAt(x.at)
-			held = true
-		default:
-			if x.err = f.awaitRoom(x.job); x.err != nil {
-				continue
-			}
-			var unknown error
-			if unknown, x.err = f.lockKnowing(x.job); x.err != nil {
-				continue
-			}
-			held, x.bad = true, errors.Join(x.bad, unknown)
-		}
-		if _, err := f.leaseOutLocked(&x.lease); err != nil || x.plan.late {
-			free()
-			x.err = errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, x.lease, x.plan)) // its host's clock moves now
-			continue
-		}
-		f.endYieldingLocked(x)
-		under += opPrice + links
-		freed = freed || !x.waits // else the commit looks
+	t.held = true
+	if _, err := f.leaseOutLocked(l); err != nil || x.plan.late {
+		f.leave(t)
+		x.err = errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, *l, x.plan)) // its host's clock moves now
+		return
 	}
+	f.endYieldingLocked(l, x)
+	t.cost += opPrice + links
+	t.freed = t.freed || !x.waits // else the commit looks
 }
 
 // endYieldingLocked ends a lease in memory, and submits what must be committed.
-func (f *Frontier) endYieldingLocked(x *ending) {
+func (f *Frontier) endYieldingLocked(l *Lease, x *ending) {
 	x.ended = true
-	x.bad = errors.Join(x.bad, f.endLocked(x.job, &x.lease, &x.plan))
+	x.bad = errors.Join(x.bad, f.endLocked(x.job, l, &x.plan))
 	if len(x.job.refused) > 0 {
 		var lost error
 		x.refused, lost = lostByCode(x.job.refused)
@@ -413,7 +428,7 @@ func (f *Frontier) endYieldingLocked(x *ending) {
 }
 
 // settle waits for the commit of an end, and does what follows it.
-func (f *Frontier) settle(ctx context.Context, x *ending) {
+func (f *Frontier) settle(ctx context.Context, l *Lease, x *ending) {
 	if x.job == nil {
 		return
 	}
@@ -428,10 +443,10 @@ func (f *Frontier) settle(ctx context.Context, x *ending) {
 		x.err = f.awaitOp(x.job)
 	}
 	if x.job.left {
-		go f.doneLate(x.job, x.lease, x.plan)
+		go f.doneLate(x.job, *l, x.plan)
 		return
 	}
-	if rest := f.doneRest(ctx, x.job, x.err, &x.lease, &x.plan); rest != nil {
+	if rest := f.doneRest(ctx, x.job, x.err, l, &x.plan); rest != nil {
 		x.bad = errors.Join(x.bad, rest)
 	}
 	if len(x.job.found) > 0 {
