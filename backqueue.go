@@ -56,7 +56,7 @@ func (s *shard) newLeaseLocked(l *Lease, id uint32) {
 	q := s.core.Queues.At(r.Queue)
 	l.Priority = s.core.PriorityOf(q)
 	s.describeLocked(r.Record, h, &l.Entry, &l.History, &l.Attempt)
-	l.Entry.Crawl = s.core.CrawlOf(q).ID
+	l.Entry.Crawl = s.core.CrawlNumber(q)
 	if l.Host = l.Entry.Host; l.Host == "" {
 		l.Host = within(l.Entry.URL, s.core.Name(h))
 	}

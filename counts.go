@@ -338,7 +338,7 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 	}
 	for id := uint32(1); id <= c.Queues.Top; id++ {
 		if q := c.Queues.At(id); q.Host != 0 && q.Waiting > 0 {
-			x.Add(string(c.NameOf(q.Host)), c.CrawlOf(q).ID, count.Numbers{Total: int64(q.Waiting)}, 1, c.DeadCount)
+			x.Add(string(c.NameOf(q.Host)), c.CrawlNumber(q), count.Numbers{Total: int64(q.Waiting)}, 1, c.DeadCount)
 			if err := write(clocksAtOnce); err != nil {
 				return err
 			}
@@ -351,7 +351,7 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 	}
 	for _, it := range c.Scheduled.Items {
 		q := c.Queues.At(it.Aux)
-		one(string(c.NameOf(q.Host)), c.CrawlOf(q).ID, c.Records.At(arena.Ref(it.ID)).Seq(), it.At)
+		one(string(c.NameOf(q.Host)), c.CrawlNumber(q), c.Records.At(arena.Ref(it.ID)).Seq(), it.At)
 		if err := write(clocksAtOnce); err != nil {
 			return err
 		}

@@ -160,7 +160,7 @@ func (s *shard) overtakenLocked(o *op, d *deletion) {
 		return
 	}
 	q := c.Queues.At(o.Queue)
-	if c.Records.At(o.Record).Seq() > d.Seq || !d.Contains(c.Name(c.Hosts.At(q.Host)), c.CrawlOf(q).ID) {
+	if c.Records.At(o.Record).Seq() > d.Seq || !d.Contains(c.Name(c.Hosts.At(q.Host)), c.CrawlNumber(q)) {
 		return
 	}
 	if !o.Dead {

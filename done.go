@@ -67,9 +67,9 @@ func (f *Frontier) done(ctx context.Context, l *Lease, o *Outcome) (refused []*E
 	x.plan.outcome = *o
 	x.plan.late = f.opts.Scheduler != nil && !f.isOut(l)
 	f.planEnd(ctx, l, &x)
-	var t turn
-	f.end(ctx, l, &x, &t)
-	f.leave(&t)
+	t := turn{f: f}
+	t.end(ctx, l, &x)
+	t.leave()
 	f.settle(ctx, l, &x)
 	if x.bad == nil || !x.ended {
 		return x.refused, x.err
@@ -100,7 +100,7 @@ func (s *shard) orphansLocked(o *op, lease uint32, links []Entry) {
 	if s.forgotten.version.Load() == 0 || l.Record == 0 {
 		return
 	}
-	crawl := s.core.CrawlOf(s.core.Queues.At(l.Queue)).ID
+	crawl := s.core.CrawlNumber(s.core.Queues.At(l.Queue))
 	if s.forgottenLocked("", crawl) <= s.core.Records.At(l.Record).Seq() {
 		return
 	}
@@ -297,12 +297,12 @@ func (f *Frontier) DoneAll(ctx context.Context, ends []End) []Ended {
 			}()
 		}
 	}()
-	var t turn
-	defer f.leave(&t)
+	t := turn{f: f}
+	defer t.leave()
 	for i := range all {
-		f.end(ctx, &ends[i].Lease, &all[i], &t)
+		t.end(ctx, &ends[i].Lease, &all[i])
 	}
-	f.leave(&t)
+	t.leave()
 	settle()
 	return done
 }
@@ -358,31 +358,32 @@ func (f *Frontier) planEnd(ctx context.Context, l *Lease, x *ending) {
 
 // turn is one taking of the lock in which leases end.
 type turn struct {
+	f     *Frontier
 	held  bool
 	cost  int  // of what was done
 	freed bool // calls that wait may have something now
 }
 
 // leave ends a turn.
-func (f *Frontier) leave(t *turn) {
+func (t *turn) leave() {
 	if !t.held {
 		return
 	}
 	if t.freed {
-		f.dispatchLocked()
+		t.f.dispatchLocked()
 	}
-	*t = turn{}
-	f.mu.Unlock()
+	*t = turn{f: t.f}
+	t.f.mu.Unlock()
 }
 
 // end ends a lease in memory, and submits what must be committed. The turn goes on if it may.
-func (f *Frontier) end(ctx context.Context, l *Lease, x *ending, t *turn) {
+func (t *turn) end(ctx context.Context, l *Lease, x *ending) {
 	if x.err != nil {
 		return
 	}
-	links := len(x.job.entries)
+	f, links := t.f, len(x.job.entries)
 	if t.cost >= applyAtOnce || links > 0 {
-		f.leave(t)
+		t.leave()
 	}
 	switch {
 	case t.held:
@@ -400,7 +401,7 @@ func (f *Frontier) end(ctx context.Context, l *Lease, x *ending, t *turn) {
 	}
 	t.held = true
 	if _, err := f.leaseOutLocked(l); err != nil || x.plan.late {
-		f.leave(t)
+		t.leave()
 		x.err = errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, *l, x.plan)) // its host's clock moves now
 		return
 	}

@@ -428,8 +428,7 @@ func (x *exporter) copyLeasedLocked() error {
 // copyQueuesLocked copies the URLs of a host that wait.
 func (x *exporter) copyQueuesLocked(id uint32) error {
 	c := x.f.core
-	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
-		q := c.Queues.At(qid)
+	for qid, q := range c.QueuesOf(id) {
 		for ref := range c.Fifo.After(&q.Queue, 0) {
 			if err := x.copyURLLocked(qid, 0, c.Records.At(ref)); err != nil {
 				return err
@@ -447,7 +446,7 @@ func (x *exporter) copyURLLocked(qid uint32, due int64, r record.Resident) error
 		return nil
 	}
 	host := c.Name(c.Hosts.At(q.Host))
-	return x.url(&storage.Queue{Host: hostkey.String(host), Crawl: c.CrawlOf(q).ID, Priority: q.Priority}, due, r.Body())
+	return x.url(&storage.Queue{Host: hostkey.String(host), Crawl: c.CrawlNumber(q), Priority: q.Priority}, due, r.Body())
 }
 
 // copyUsedLocked copies the use of limits.

@@ -137,37 +137,32 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 // forceLeasedLocked makes a lease's URL come again after its Done, if e is of it. With a Spill o
 // becomes what makes that durable.
 func (s *shard) forceLeasedLocked(o *op, id uint32, e *newEntry, url []byte) bool {
-	c := s.core
-	forgotten := s.forgottenLocked(e.host, e.crawl)
-	for lease := range c.LeasesOf(id) {
-		l := c.Leases.At(lease)
-		if l.Record == 0 || c.CrawlOf(c.Queues.At(l.Queue)).ID != e.crawl || !c.Records.HasURL(l.Record, url) || c.Records.At(l.Record).Seq() <= forgotten {
-			continue
-		}
-		again := *e
-		again.index, again.marked, again.forcedAt = -1, false, s.seq
-		again.body = append([]byte(nil), e.body...)
-		seq := c.Records.At(l.Record).Seq()
-		before := s.again[seq]
-		s.again[seq] = &again
-		if s.opts.Spill == nil {
-			return true
-		}
-		r := row.Again{Seq: seq, Host: e.host, Crawl: e.crawl, Priority: e.priority, Forced: again.forcedAt, Body: string(e.body)}
-		if e.due != 0 {
-			r.Due = s.dueMillis(e.due)
-		}
-		o.rows = append(o.rows, r.Row())
-		o.unrule = func() {
-			if before == nil {
-				delete(s.again, seq)
-				return
-			}
-			s.again[seq] = before
-		}
+	l := s.core.Search(id, e.crawl, url, s.forgottenLocked(e.host, e.crawl)).Lease()
+	if l == nil {
+		return false
+	}
+	again := *e
+	again.index, again.marked, again.forcedAt = -1, false, s.seq
+	again.body = append([]byte(nil), e.body...)
+	seq := s.core.Records.At(l.Record).Seq()
+	before := s.again[seq]
+	s.again[seq] = &again
+	if s.opts.Spill == nil {
 		return true
 	}
-	return false
+	r := row.Again{Seq: seq, Host: e.host, Crawl: e.crawl, Priority: e.priority, Forced: again.forcedAt, Body: string(e.body)}
+	if e.due != 0 {
+		r.Due = s.dueMillis(e.due)
+	}
+	o.rows = append(o.rows, r.Row())
+	o.unrule = func() {
+		if before == nil {
+			delete(s.again, seq)
+			return
+		}
+		s.again[seq] = before
+	}
+	return true
 }
 
 // againLocked returns what a record comes again as when it has ended, because a Force met a lease of
@@ -217,35 +212,20 @@ func (r *recovery) again(key string, value []byte) error {
 // takeOutLocked looks for the URL among the host's records in memory, and makes
 // o the end of the one it finds.
 func (f *Frontier) takeOutLocked(o *op, id uint32, e *newEntry, url []byte) bool {
-	c, crawl, forgotten := f.core, e.crawl, f.forgottenURLsLocked(e.host, e.crawl)
-	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
-		q := c.Queues.At(qid)
-		if c.CrawlOf(q).ID != crawl {
-			continue
-		}
-		if at, ok := c.Fifo.Find(&q.Queue, url, forgotten); ok {
-			f.withdrawLocked(o, qid, at.Ref, func() { c.Fifo.Remove(at) })
-			return true
-		}
+	c := f.core
+	search := c.Search(id, e.crawl, url, f.forgottenURLsLocked(e.host, e.crawl))
+	if queue, at, ok := search.Waiting(); ok {
+		f.withdrawLocked(o, queue, at.Ref, func() { c.Fifo.Remove(at) })
+		return true
 	}
-	if c.Hosts.At(id).Scheduled == 0 {
-		return false
+	i, ok := search.Scheduled()
+	if ok {
+		it := c.Scheduled.Items[i]
+		c.Unschedule(i)
+		o.Due = it.At
+		f.endsLocked(o, it.Aux, arena.Ref(it.ID))
 	}
-	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
-		if c.CrawlOf(c.Queues.At(qid)).ID != crawl {
-			continue
-		}
-		for i := range c.Scheduled.Of(qid) {
-			it := c.Scheduled.Items[i]
-			if ref := arena.Ref(it.ID); c.Records.HasURL(ref, url) && c.Records.At(ref).Seq() > forgotten {
-				c.Unschedule(i)
-				o.Due = it.At
-				f.endsLocked(o, it.Aux, ref)
-				return true
-			}
-		}
-	}
-	return false
+	return ok
 }
 
 // withdrawLocked makes o the end of a waiting record, which remove takes out of
@@ -261,9 +241,8 @@ func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func(
 func (s *shard) unreadLocked(id uint32, crawl uint32) []loadJob {
 	c := s.core
 	var jobs []loadJob
-	for qid := c.Hosts.At(id).Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
-		q := c.Queues.At(qid)
-		if c.CrawlOf(q).ID != crawl {
+	for qid, q := range c.QueuesOf(id) {
+		if c.CrawlNumber(q) != crawl {
 			continue
 		}
 		for pid := range c.Fifo.Parts(&q.Queue) {
@@ -413,5 +392,5 @@ func (r *recovery) superseded(x logged, seq uint64) bool {
 	}
 	c := f.core
 	q := c.Queues.At(x.queue)
-	return f.notes.Outdated(f.markOf(hostkey.String(c.Name(c.Hosts.At(q.Host))), c.CrawlOf(q).ID, string(b.URL)), seq)
+	return f.notes.Outdated(f.markOf(hostkey.String(c.Name(c.Hosts.At(q.Host))), c.CrawlNumber(q), string(b.URL)), seq)
 }

@@ -169,13 +169,8 @@ func (f *Frontier) tick() {
 func (s *shard) nextEventFor(t *taking, now int64) int64 {
 	if t != nil && t.Host != "" {
 		if id := s.core.Lookup(s.core.HashOf(t.Host), t.Host); id != 0 {
-			h := s.core.Hosts.At(id)
-			at := max(h.Due, s.core.StartsAt)
-			switch h.Place {
-			case mercator.Unbound, mercator.Parked, mercator.Pacing: // if its URLs are not wanted, or their crawl is paused, its time brings nothing
-				if at > now && s.core.UrgentQueue(h, t.Crawls, false) != 0 {
-					return at
-				}
+			if at := s.core.DueFor(id, t.Crawls); at > now {
+				return at
 			}
 		}
 	}

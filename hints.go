@@ -284,7 +284,7 @@ func (s *shard) hintOfLocked(it timeheap.Item) (x hinted, ok bool) {
 	if err != nil {
 		return x, false
 	}
-	crawl := c.CrawlOf(q).ID
+	crawl := c.CrawlNumber(q)
 	m := s.markOf(hostkey.String(c.Name(c.Hosts.At(q.Host))), crawl, string(b.URL))
 	h, ok := s.hints.Get(m)
 	if !ok || r.Seq() <= c.DeadStored(q).Seq {

@@ -494,19 +494,9 @@ func (f *Frontier) returnAll(leases []Lease) (err error) {
 func (f *Frontier) clockKeeps(t *taking) bool {
 	f.lock()
 	defer f.mu.Unlock()
-	c := f.core
 	if t.Host == "" {
-		return c.HaveWaiting(t.Crawls) && c.Places[mercator.Unbound]+c.Places[mercator.Pacing]+c.Places[mercator.Parked] > 0
+		return f.core.ClockKeepsSome(t.Crawls)
 	}
-	id := c.Lookup(f.core.HashOf(t.Host), t.Host)
-	if id == 0 || c.UrgentQueue(c.Hosts.At(id), t.Crawls, false) == 0 {
-		return false
-	}
-	switch h := c.Hosts.At(id); h.Place {
-	case mercator.Unbound, mercator.Parked, mercator.Pacing:
-		return true
-	case mercator.Queued:
-		return c.Groups.At(h.Group).Used < c.Groups.At(h.Group).Limit
-	}
-	return false
+	id := f.core.Lookup(f.core.HashOf(t.Host), t.Host)
+	return id != 0 && f.core.ClockKeeps(id, t.Crawls)
 }

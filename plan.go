@@ -276,7 +276,7 @@ func (s *shard) endRecordLocked(o *op, h *mercator.Host, l *mercator.Lease, p *p
 	if p.outcome.Meta != nil {
 		b.Meta = p.outcome.Meta
 	}
-	prio, crawl := p.priority, c.CrawlOf(q).ID
+	prio, crawl := p.priority, c.CrawlNumber(q)
 	if prio == 0 {
 		prio = q.Priority
 	}
@@ -313,7 +313,7 @@ const longRetryAfter = time.Hour
 func (s *shard) giveUpLocked(o *op, h *mercator.Host, l *mercator.Lease, p *plan) {
 	if s.events.wanted() {
 		e, attempt := s.entryLocked(l.Record, h)
-		o.event = &Event{Kind: EventURLGivenUp, Host: string(s.core.Name(h)), URL: e.URL, Crawl: s.core.CrawlOf(s.core.Queues.At(l.Queue)).ID, Attempt: attempt, Failure: p.outcome.Failure}
+		o.event = &Event{Kind: EventURLGivenUp, Host: string(s.core.Name(h)), URL: e.URL, Crawl: s.core.CrawlNumber(s.core.Queues.At(l.Queue)), Attempt: attempt, Failure: p.outcome.Failure}
 	}
 }
 

@@ -480,7 +480,7 @@ func (r *recovery) outdated(x logged, seq uint64) {
 	}
 	q := c.Queues.At(x.queue)
 	c.Found = append(c.Found, mercator.Outdated{
-		Completion: storage.Completion{Seq: seq}, Host: string(c.NameOf(q.Host)), Crawl: c.CrawlOf(q).ID, Numbers: mercator.NumbersOf(x.due),
+		Completion: storage.Completion{Seq: seq}, Host: string(c.NameOf(q.Host)), Crawl: c.CrawlNumber(q), Numbers: mercator.NumbersOf(x.due),
 	})
 }
 

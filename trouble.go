@@ -219,7 +219,7 @@ func (f *Frontier) takeLostYieldingLocked(id, queue uint32) (urls []lostURL, o O
 		ref := c.Pop(q)
 		c.Fifo.Took(id, ref)
 		e, attempt := f.entryLocked(ref, c.Hosts.At(id))
-		e.Crawl = c.CrawlOf(q).ID
+		e.Crawl = c.CrawlNumber(q)
 		x := lostURL{newOp(), e}
 		f.endsLocked(x.op, queue, ref)
 		f.keepLostLocked(x.op, id, q, ref, o)
@@ -253,7 +253,7 @@ func (s *shard) keepLostLocked(o *op, id uint32, q *mercator.Queue, ref arena.Re
 	b.Fails, b.History = 0, h.kept()
 	name := c.NameOf(id)
 	o.entries = append(o.entries, newEntry{
-		index: -1, hash: c.Hash(name), host: string(name), crawl: c.CrawlOf(q).ID, priority: q.Priority,
+		index: -1, hash: c.Hash(name), host: string(name), crawl: c.CrawlNumber(q), priority: q.Priority,
 		due: instant.Never, body: o.Encode(&b, ""),
 	})
 }

@@ -258,19 +258,13 @@ func (s *urlSearch) describeDue(p []byte, at int64, priority int) {
 // leasedLocked looks among the host's leases.
 func (s *urlSearch) leasedLocked(id uint32) bool {
 	c := s.f.core
-	forgotten := s.f.forgottenLocked(s.host, s.crawl)
-	for l := range c.LeasesOf(id) {
-		r := c.Leases.At(l)
-		if r.Record == 0 || c.Records.At(r.Record).Seq() <= forgotten {
-			continue
-		}
-		if q := c.Queues.At(r.Queue); c.CrawlNumber(q) == s.crawl && c.Records.HasURL(r.Record, s.url) {
-			s.describe(c.Records.At(r.Record).Body(), URLLeased, c.PriorityOf(q))
-			s.status.Until = s.f.wall(r.Deadline)
-			return true
-		}
+	l := c.Search(id, s.crawl, s.url, s.f.forgottenLocked(s.host, s.crawl)).Lease()
+	if l == nil {
+		return false
 	}
-	return false
+	s.describe(c.Records.At(l.Record).Body(), URLLeased, c.PriorityOf(c.Queues.At(l.Queue)))
+	s.status.Until = s.f.wall(l.Deadline)
+	return true
 }
 
 // scheduledOf looks among the records in memory that wait for their time. It counts

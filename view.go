@@ -418,8 +418,8 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 		Bound:      h.Place >= mercator.Pacing,
 		Resident:   true,
 	}
-	for qid := h.Queues; qid != 0; qid = c.Queues.At(qid).Sibling {
-		if q := c.Queues.At(qid); q.Waiting > 0 {
+	for _, q := range c.QueuesOf(id) {
+		if q.Waiting > 0 {
 			x.Queues = append(x.Queues, QueueInfo{c.CrawlNumber(q), c.PriorityOf(q), int64(q.Waiting)})
 		}
 	}

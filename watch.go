@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/attrs"
 	"github.com/seed-7440039f/frontier/internal/instant"
-	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/notify"
 )
 
@@ -128,9 +127,8 @@ func (s *shard) statsLocked() Stats {
 	st.Hosts = int64(s.core.Hosts.Len())
 	st.Groups = int64(s.core.Groups.Len())
 	st.Known = s.known.Total()
-	p := &s.core.Places
 	st.EventsLost = s.events.queue.Lost()
-	st.Bound = int64(p[mercator.Pacing] + p[mercator.Queued] + p[mercator.Ready] + p[mercator.Called] + p[mercator.Loading] + p[mercator.Leased])
+	st.Bound = int64(s.core.Bound())
 	st.Resident = s.core.Records.Used()
 	st.MemoryBytes = s.memoryLocked() + s.footprint
 	return st

@@ -253,9 +253,9 @@ func (t *tables) crawlsWith(level uint8) iter.Seq[*Crawl] {
 	}
 }
 
-// HaveWaiting reports whether URLs wait of one of the crawls, or of any if these are nil, that may
+// haveWaiting reports whether URLs wait of one of the crawls, or of any if these are nil, that may
 // be handed out.
-func (t *crawlTable) HaveWaiting(crawls []uint32) bool {
+func (t *crawlTable) haveWaiting(crawls []uint32) bool {
 	if crawls == nil {
 		return slices.ContainsFunc(t.Crawls, func(x *Crawl) bool { return x != nil && x.mayOffer() && x.Stats.Waiting > 0 })
 	}

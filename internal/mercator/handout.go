@@ -218,7 +218,7 @@ func (s *Core) NextOfHost(id uint32, crawls []uint32, now int64) (ch Choice, ok 
 	default:
 		return ch, false
 	}
-	qid := s.UrgentQueue(h, crawls, false)
+	qid := s.urgentQueue(h, crawls, false)
 	if qid == 0 || h.Wanted {
 		return ch, false
 	}

@@ -347,10 +347,51 @@ func (s *Core) mayBundle(l *Lease, now int64) bool {
 	return h.Waiting > 0 && !h.Wanted && s.mayServe(l.Host, now)
 }
 
-// UrgentQueue returns the host's queue that comes first of those of the crawls, or of all
+// DueFor returns when a host may be contacted for its URLs of the crawls, or of all if there are none; 0
+// if time alone does not bring that.
+func (s *Core) DueFor(id uint32, crawls []uint32) int64 {
+	h := s.Hosts.At(id)
+	switch h.Place {
+	case Unbound, Parked, Pacing:
+		if s.urgentQueue(h, crawls, false) != 0 { // else its URLs are not wanted, or their crawl is paused
+			return max(h.Due, s.StartsAt)
+		}
+	}
+	return 0
+}
+
+// ClockKeeps reports whether URLs of a host and the crawls, or of all crawls if there are none, may become
+// due by time alone.
+func (s *Core) ClockKeeps(id uint32, crawls []uint32) bool {
+	h := s.Hosts.At(id)
+	if s.urgentQueue(h, crawls, false) == 0 {
+		return false
+	}
+	switch h.Place {
+	case Unbound, Parked, Pacing:
+		return true
+	case Queued:
+		g := s.Groups.At(h.Group)
+		return g.Used < g.Limit
+	}
+	return false
+}
+
+// ClockKeepsSome is ClockKeeps for any host.
+func (s *Core) ClockKeepsSome(crawls []uint32) bool {
+	return s.haveWaiting(crawls) && s.Places[Unbound]+s.Places[Pacing]+s.Places[Parked] > 0
+}
+
+// Bound returns the number of hosts that have a back queue.
+func (s *Core) Bound() int {
+	p := &s.Places
+	return p[Pacing] + p[Queued] + p[Ready] + p[Called] + p[Loading] + p[Leased]
+}
+
+// urgentQueue returns the host's queue that comes first of those of the crawls, or of all
 // if there are none, and whose crawl may offer its URLs. With resident set its next URL is
 // in memory and alive. 0: there is none.
-func (s *Core) UrgentQueue(h *Host, crawls []uint32, resident bool) uint32 {
+func (s *Core) urgentQueue(h *Host, crawls []uint32, resident bool) uint32 {
 	for id := h.Queues; id != 0; id = s.Queues.At(id).Sibling {
 		q := s.Queues.At(id)
 		x := s.CrawlOf(q)
@@ -381,7 +422,7 @@ func (s *Core) Join(dst []uint32, first uint32, n int, crawls []uint32, token fu
 		return dst
 	}
 	h := s.Hosts.At(l.Host)
-	qid := s.UrgentQueue(h, crawls, true)
+	qid := s.urgentQueue(h, crawls, true)
 	if qid == 0 {
 		return dst
 	}
@@ -403,7 +444,7 @@ func (s *Core) Join(dst []uint32, first uint32, n int, crawls []uint32, token fu
 		dst = append(dst, s.enroll(m))
 		s.served(x, level)
 		if qid = 0; s.mayServe(l.Host, now) {
-			qid = s.UrgentQueue(h, crawls, true)
+			qid = s.urgentQueue(h, crawls, true)
 		}
 	}
 	s.Settle(l.Host, now)
