@@ -67,6 +67,11 @@ func (s Scope) check() error { return s.stored().Check() }
 
 func (s Scope) stored() row.Scope { return row.Scope{Name: s.name, Domain: s.domain, Named: s.named} }
 
+// contains reports whether URLs of a host and crawl belong to a scope.
+func (s Scope) contains(host string, crawl uint32) bool {
+	return !s.named || s.ofCrawl && s.crawl == crawl || !s.ofCrawl && s.stored().Contains(host)
+}
+
 // scopeStored is the inverse of Scope.stored.
 func scopeStored(s row.Scope) Scope { return Scope{name: s.Name, domain: s.Domain, named: s.Named} }
 

@@ -64,7 +64,7 @@ func ExampleFrontier_Host() {
 	}
 	fmt.Println(s.State, "for", s.Until.UTC().Format(time.TimeOnly))
 	urls := 0
-	for _, err := range f.Scan(ctx) { // all that is held, whatever it waits for
+	for _, err := range f.Scan(ctx, frontier.All()) { // all that is held, whatever it waits for
 		if err != nil {
 			log.Fatal(err)
 		}

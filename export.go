@@ -97,6 +97,7 @@ type exporter struct {
 	f       *Frontier
 	ctx     context.Context
 	steps   int
+	scope   Scope         // of a Scan
 	deleted tombstone.Set // that the store has
 	numbers tombstone.Set // of what was forgotten
 
@@ -143,9 +144,9 @@ func (x *exporter) Delete(key string, value []byte) error {
 	return nil
 }
 
-// Deleted reports whether a record fell to a deletion.
+// Deleted reports whether a record fell to a deletion, or is not wanted.
 func (x *exporter) Deleted(q *storage.Queue, seq uint64) bool {
-	return seq <= x.deleted.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
+	return !x.scope.contains(q.Host, q.Crawl) || seq <= x.deleted.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
 }
 
 // Forgot takes the row of what was forgotten.
@@ -445,8 +446,11 @@ func (x *exporter) copyURLLocked(qid uint32, due int64, r record.Resident) error
 	if r.Seq() <= c.DeadIn(q).Seq {
 		return nil
 	}
-	host := c.Name(c.Hosts.At(q.Host))
-	return x.url(&storage.Queue{Host: hostkey.String(host), Crawl: c.CrawlNumber(q), Priority: q.Priority}, due, r.Body())
+	host := hostkey.String(c.Name(c.Hosts.At(q.Host)))
+	if !x.scope.contains(host, c.CrawlNumber(q)) {
+		return nil
+	}
+	return x.url(&storage.Queue{Host: host, Crawl: c.CrawlNumber(q), Priority: q.Priority}, due, r.Body())
 }
 
 // copyUsedLocked copies the use of limits.

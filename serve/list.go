@@ -70,25 +70,36 @@ func (l *listing) write() error {
 	return err
 }
 
-// mostFound is the most URLs that QueueURLs returns.
+// mostFound is the most URLs that are few.
 const mostFound = 10_000
 
-// QueueURLs returns a host's URLs in a crawl, of all states, as Frontier.Scan yields them. ok is true
-// only if a cheap search finds them all: they are few, and all of them are waiting. host is a key from
+// QueueURLs returns a host's URLs in a crawl, of all states, as Frontier.Scan yields them. It reads the
+// store from end to end, unless they are few and all of them are waiting. host is a key from
 // Frontier.HostKey.
-func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) (all iter.Seq2[frontier.StoredURL, error], ok bool, err error) {
+func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) iter.Seq2[frontier.StoredURL, error] {
+	return func(yield func(frontier.StoredURL, error) bool) {
+		for u, err := range s.listed(ctx, frontier.Host(host), crawl, host, true) {
+			if err == nil && u.Entry.Crawl != crawl {
+				continue
+			}
+			if !yield(u, err) {
+				return
+			}
+		}
+	}
+}
+
+// waitingURLs returns a host's URLs in a crawl if they are few, and all of them are waiting.
+func (s *Service) waitingURLs(ctx context.Context, crawl uint32, host string) (urls []frontier.StoredURL, ok bool) {
 	n, _, err := s.f.QueueStats(host, crawl)
 	r := s.f.RuleOf(host)
 	if err != nil || n.Scheduled+n.Leased+n.Finished > 0 || n.Waiting > mostFound || r.Priority != 0 || r.Priorities != (frontier.PriorityMap{}) {
-		return nil, false, nil // Scan will report the error, unless it only says that nothing is counted
+		return nil, false // Scan will report the error, unless it only says that nothing is counted
 	}
-	urls := make([]frontier.StoredURL, 0, n.Waiting)
+	urls = make([]frontier.StoredURL, 0, n.Waiting)
 	for u, err := range s.f.URLs(ctx, frontier.Host(host), "") {
-		if err != nil {
-			return nil, false, err
-		}
-		if u.Priority == frontier.Immediate {
-			return nil, false, nil // its admitted metadata are not known here
+		if err != nil || u.Priority == frontier.Immediate {
+			return nil, false // Scan will report the error, or the metadata as admitted
 		}
 		if u.Entry.Crawl == crawl {
 			urls = append(urls, frontier.StoredURL{Entry: u.Entry, Host: u.Host, Priority: u.Priority, Attempt: u.Attempt, History: u.History})
@@ -97,14 +108,7 @@ func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) (all
 			break
 		}
 	}
-	all = func(yield func(frontier.StoredURL, error) bool) {
-		for _, u := range urls {
-			if !yield(u, nil) {
-				return
-			}
-		}
-	}
-	return all, int64(len(urls)) == n.Waiting, nil // otherwise some came or went meanwhile
+	return urls, int64(len(urls)) == n.Waiting // otherwise some came or went meanwhile
 }
 
 const (
@@ -201,14 +205,26 @@ func (p *paged) some(full func() bool) iter.Seq2[frontier.StoredURL, error] {
 	}
 }
 
-// listed returns the URLs to list, of all states, in one snapshot.
-func (s *Service) listed(ctx context.Context, crawl uint32, host string, queue bool) (iter.Seq2[frontier.StoredURL, error], error) {
+// listed returns the URLs to list, of all states, in one snapshot: those of the queue if a cheap search finds
+// them, otherwise all of the scope.
+func (s *Service) listed(ctx context.Context, scope frontier.Scope, crawl uint32, host string, queue bool) iter.Seq2[frontier.StoredURL, error] {
 	if queue {
-		if urls, ok, err := s.QueueURLs(ctx, crawl, host); ok || err != nil {
-			return urls, err
+		if urls, ok := s.waitingURLs(ctx, crawl, host); ok {
+			return stored(urls)
 		}
 	}
-	return s.f.Scan(ctx), nil
+	return s.f.Scan(ctx, scope)
+}
+
+// stored yields URLs as Frontier.Scan does.
+func stored(urls []frontier.StoredURL) iter.Seq2[frontier.StoredURL, error] {
+	return func(yield func(frontier.StoredURL, error) bool) {
+		for _, u := range urls {
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
 }
 
 // page returns the list that the parameter after names: a new one if it is empty, nil if it is missing.
@@ -219,12 +235,8 @@ func (c *call) page(crawl uint32, host string, queue bool) (*paged, error) {
 	case !q.Has("after"):
 		return nil, nil
 	case after == "":
-		all, err := c.s.listed(c.s.cut, crawl, host, queue)
-		if err != nil {
-			return nil, err
-		}
-		p := &paged{of: of}
-		p.next, p.stop = iter.Pull2(all)
+		p := &paged{of: of} // each page looks at so many URLs, whatever it wants of them
+		p.next, p.stop = iter.Pull2(c.s.listed(c.s.cut, frontier.All(), crawl, host, queue))
 		return p, nil
 	default:
 		p := x.take(after)
@@ -275,10 +287,15 @@ func (s *Service) getList(c *call) error {
 	}
 	defer l.release()
 	var all iter.Seq2[frontier.StoredURL, error]
-	if p != nil {
+	switch {
+	case p != nil:
 		all = p.some(l.full)
-	} else if all, err = s.listed(c.ctx, crawl, host, queue); err != nil {
-		return err
+	case q.Has("host"):
+		all = s.listed(c.ctx, frontier.Host(host), crawl, host, queue)
+	case q.Has("crawl"):
+		all = s.listed(c.ctx, frontier.Crawl(crawl), crawl, host, queue)
+	default:
+		all = s.listed(c.ctx, frontier.All(), crawl, host, queue)
 	}
 	for u, err := range all {
 		if err != nil {

@@ -218,8 +218,8 @@ func (x *listings) use(who net.Addr, only queueName, start bool, now version) *l
 }
 
 // listing returns the snapshot that a connection reads, and leave to release it. It takes a kept or
-// current one, or makes one: of one queue if its URLs are cheap to find, otherwise of all. With start it
-// replaces one that is out of date. It waits for another call only to share a snapshot of all.
+// current one, or makes one, of one queue or of all. With start it replaces one that is out of date. It waits
+// for another call only to share a snapshot of all.
 func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *listing, leave func(), err error) {
 	x := &s.listings
 	var who net.Addr
@@ -228,18 +228,12 @@ func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *li
 	}
 	now := s.version()
 	l = x.use(who, only, start, now)
-	all, alone := s.svc.Frontier().Scan(ctx), false
-	if l == nil && only.key != "" {
-		urls, ok, err := s.svc.QueueURLs(ctx, only.crawl, only.key)
-		if err != nil {
-			return nil, nil, err
-		}
-		if alone = ok; alone {
-			all = urls
-		}
-	}
-	if l == nil && !alone {
-		only = queueName{}
+	all := s.svc.Frontier().Scan(ctx, frontier.All())
+	switch {
+	case l != nil:
+	case only.key != "":
+		all = s.svc.QueueURLs(ctx, only.crawl, only.key)
+	default:
 		select {
 		case x.making <- struct{}{}:
 			defer func() { <-x.making }()

@@ -55,7 +55,7 @@ func openPurged(ctx context.Context, f *frontier.Frontier) (*purged, error) {
 	if !any {
 		return x, nil
 	}
-	for u, err := range f.Scan(ctx) {
+	for u, err := range f.Scan(ctx, frontier.All()) {
 		if err != nil {
 			return nil, fmt.Errorf("urlfrontier: purged URLs: %w", err)
 		}
@@ -206,14 +206,18 @@ func (x *purge) run(ctx context.Context) error {
 	if x.id, ok = x.s.svc.Crawl(x.name); !ok {
 		return nil
 	}
-	for u, err := range x.s.svc.Frontier().Scan(ctx) {
+	scope := frontier.Crawl(x.id)
+	if x.key != "" {
+		scope = frontier.Host(x.key)
+	}
+	for u, err := range x.s.svc.Frontier().Scan(ctx, scope) {
 		if err == nil && x.s.isClosing() {
 			err = frontier.ErrClosed
 		}
 		if err != nil {
 			return err
 		}
-		if u.Entry.Crawl != x.id || x.key != "" && u.Host != x.key || isPurged(&u.Entry) {
+		if u.Entry.Crawl != x.id || isPurged(&u.Entry) {
 			continue
 		}
 		if created := envelopeOf(u.Entry.Meta).Created; created.IsZero() || created.Unix() >= x.before {

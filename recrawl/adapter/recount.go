@@ -15,7 +15,7 @@ import (
 // pages. The error is the frontier's or ctx's; after an error the accounts are incomplete.
 func (s *Scheduler) Recount(ctx context.Context, f *frontier.Frontier) (pages int, err error) {
 	s.s.Recount(func(yield func(recrawl.Page) bool) {
-		for u, scanErr := range f.Scan(ctx) {
+		for u, scanErr := range f.Scan(ctx, frontier.All()) {
 			switch {
 			case scanErr != nil:
 				err = scanErr

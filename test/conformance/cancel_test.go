@@ -53,7 +53,7 @@ func TestContextThatHasEnded(t *testing.T) {
 				return got
 			},
 			"Scan": func() (got error) {
-				for _, err := range w.F.Scan(ctx) {
+				for _, err := range w.F.Scan(ctx, frontier.All()) {
 					got = err
 				}
 				return got

@@ -62,7 +62,7 @@ func TestEveryCallAfterClose(t *testing.T) {
 		for _, err := range f.URLs(ctx, s, "") {
 			errs["URLs"] = err
 		}
-		for _, err := range f.Scan(ctx) {
+		for _, err := range f.Scan(ctx, frontier.All()) {
 			errs["Scan"] = err
 		}
 		for name, err := range errs {

@@ -130,7 +130,7 @@ var stuckCalls = []stuck{
 		return errors.New("all are listed")
 	}},
 	{name: "Scan", holds: "Records", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {
-		for _, err := range w.F.Scan(ctx) {
+		for _, err := range w.F.Scan(ctx, frontier.All()) {
 			if err != nil {
 				return err
 			}

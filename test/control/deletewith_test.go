@@ -25,7 +25,7 @@ func TestDeleteWithinACrawl(t *testing.T) {
 		_, err := w.F.Add(ctx, es...)
 		require.NoError(t, err)
 		left := func() (urls []string) {
-			for u, err := range w.F.Scan(ctx) {
+			for u, err := range w.F.Scan(ctx, frontier.All()) {
 				require.NoError(t, err)
 				urls = append(urls, u.Entry.URL+" "+string(rune('0'+u.Entry.Crawl)))
 			}

@@ -63,7 +63,7 @@ func TestEndedURLsAreKept(t *testing.T) {
 			require.Equal(t, frontier.Entry{URL: url, Depth: 3, Weight: 1.5, Meta: []byte("meta"), Finished: true}, s.Entry)
 		}
 		n := 0
-		for u, err := range w.F.Scan(t.Context()) {
+		for u, err := range w.F.Scan(t.Context(), frontier.All()) {
 			require.NoError(t, err)
 			require.Equal(t, frontier.Entry{URL: ends[u.History.Last], Depth: 3, Weight: 1.5, Meta: []byte("meta"), Finished: true}, u.Entry)
 			n++

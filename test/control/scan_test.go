@@ -14,10 +14,27 @@ import (
 	"pgregory.net/rapid"
 )
 
-// scanned are the URLs that Scan yields. None comes twice.
+// scanned are the URLs that Scan yields. None comes twice, and a scope has those of its hosts or crawl.
 func scanned(tb testing.TB, f *frontier.Frontier) map[string]frontier.StoredURL {
+	all := scannedOf(tb, f, frontier.All())
+	require.Equal(tb, all, scannedOf(tb, f, frontier.Domain("example")))
+	of := map[frontier.Scope]map[string]frontier.StoredURL{frontier.Host("h2.example"): {}, frontier.Domain("h3.example"): {}, frontier.Crawl(1): {}}
+	for url, u := range all {
+		for s, some := range of {
+			if s == frontier.Host(u.Host) || s == frontier.Domain(u.Host) || s == frontier.Crawl(u.Entry.Crawl) {
+				some[url] = u
+			}
+		}
+	}
+	for s, want := range of {
+		require.Equal(tb, want, scannedOf(tb, f, s), "%v", s)
+	}
+	return all
+}
+
+func scannedOf(tb testing.TB, f *frontier.Frontier, s frontier.Scope) map[string]frontier.StoredURL {
 	all := map[string]frontier.StoredURL{}
-	for u, err := range f.Scan(context.Background()) {
+	for u, err := range f.Scan(context.Background(), s) {
 		require.NoError(tb, err)
 		require.NotContains(tb, all, u.Entry.URL)
 		all[u.Entry.URL] = u
@@ -106,7 +123,7 @@ func TestScanEnds(t *testing.T) {
 		require.Empty(t, scanned(t, w.F))
 		w.Add(harness.UrlsOf("a.example", 1000)...)
 		n := 0
-		for _, err := range w.F.Scan(t.Context()) { // its caller has seen enough
+		for _, err := range w.F.Scan(t.Context(), frontier.All()) { // its caller has seen enough
 			require.NoError(t, err)
 			if n++; n == 300 {
 				break
@@ -115,7 +132,7 @@ func TestScanEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var last error
-		for _, err := range w.F.Scan(ctx) {
+		for _, err := range w.F.Scan(ctx, frontier.All()) {
 			cancel()
 			last = err
 		}

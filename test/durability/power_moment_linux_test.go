@@ -305,7 +305,7 @@ func holdingOf(dir string, n int) (x holding, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Check(), f.Close()) }()
 	x = holding{visits: map[int]int{}, known: map[int]bool{}}
-	for u, err := range f.Scan(context.Background()) {
+	for u, err := range f.Scan(context.Background(), frontier.All()) {
 		if err != nil {
 			return x, err
 		}
