@@ -138,6 +138,8 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 //	concurrency              Scope, N; 0 removes the setting
 //	priority                 Scope, N; 0 removes the setting
 //	reprioritize             Scope, From, To
+//	standing                 Scope, a host, N: its URLs are served with N priorities more, or
+//	                         less if it is negative; 0 moves them back
 //	limit                    Scope, Limits for all its hosts together; without Limits it is removed
 //	host-limit               Scope, Limits for each of its hosts; without Limits it is removed
 //	clear                    Scope: remove all settings of the scope
@@ -308,6 +310,20 @@ var actions = map[string]action{
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priority, r.Priorities = a.N, frontier.PriorityMap{} }), "%s has %s", s, number(a.N, "for its priority"))
 	}},
+	"standing": {true, false, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		host, err := oneHost(s)
+		if err != nil {
+			return Result{}, err
+		}
+		if most := len(c.f.Stats().WaitingBy) - 1; a.N < -most || a.N > most {
+			return Result{}, fmt.Errorf("%w: standing: %d levels; want %d to %d, or 0 for none", ErrAction, a.N, -most, most)
+		}
+		text := host + " is " + standingWords(a.N)
+		if r := c.f.RuleOf(host); a.N != 0 && (r.Priority != 0 || r.Priorities != frontier.PriorityMap{}) {
+			text += ", but a rule about its priorities wins"
+		}
+		return said(c.f.SetStanding(host, a.N), "%s", text)
+	}},
 	"reprioritize": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		if a.From < 1 || a.From >= len(frontier.PriorityMap{}) || a.To < 0 || a.To >= len(frontier.PriorityMap{}) {
 			return Result{}, fmt.Errorf("%w: reprioritize from %d to %d: want priorities of the crawl", ErrAction, a.From, a.To)
@@ -339,10 +355,11 @@ var actions = map[string]action{
 		return Result{Said: text, Hosts: x.hosts, Count: n}, err
 	}},
 	"forget": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
-		if name := s.String(); strings.HasPrefix(name, "*") || strings.HasPrefix(name, "crawl:") {
-			return Result{}, fmt.Errorf("%w: one host at a time is forgotten", ErrAction)
+		host, err := oneHost(s)
+		if err != nil {
+			return Result{}, err
 		}
-		return said(c.f.Forget(s.String()), "what was learned of %s is forgotten", s)
+		return said(c.f.Forget(host), "what was learned of %s is forgotten", s)
 	}},
 	"end-leases": {true, false, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		return c.endLeases(a, s)
@@ -367,6 +384,15 @@ var actions = map[string]action{
 		c.o.Stop()
 		return Result{Said: "it stops"}, nil
 	}},
+}
+
+// oneHost returns the host of a scope, for actions that take one host.
+func oneHost(s frontier.Scope) (string, error) {
+	host := s.String()
+	if strings.HasPrefix(host, "*") || strings.HasPrefix(host, "crawl:") {
+		return "", fmt.Errorf("%w: want one host at a time, not %s", ErrAction, s)
+	}
+	return host, nil
 }
 
 func number(n int, of string) string {

@@ -54,8 +54,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"title": func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
 	"level": level,
 	"path":  pathOf,
-	"state": stateWord,
-	"in":    untimed, "since": untimed, "age": untimed,
+	"state": stateWord, "standing": standingWords,
+	"in": untimed, "since": untimed, "age": untimed,
 }).ParseFS(files, "page/*.html"))
 
 // untimed stands in for in, since and age, which need a Console's clock.
@@ -416,7 +416,7 @@ func formAction(f url.Values) (Action, error) {
 		if d := duration("fixed"); f.Get("fixed") != "" {
 			a.Delay = &Delay{Fixed: &d}
 		}
-	case "priority", "concurrency":
+	case "priority", "concurrency", "standing":
 		n, err := strconv.Atoi(f.Get("n"))
 		if err != nil {
 			errs = append(errs, errors.New("n: want a number"))

@@ -243,6 +243,7 @@ type HostRow struct {
 	Group     string     `json:"group,omitempty"`
 	Failures  int        `json:"failures,omitempty"` // consecutive
 	Parked    int64      `json:"parked,omitempty"`   // parked URLs
+	Standing  int        `json:"standing,omitempty"` // levels by which its URLs are moved
 }
 
 func (c *Console) hostRow(h frontier.HostInfo) HostRow {
@@ -252,7 +253,7 @@ func (c *Console) hostRow(h frontier.HostInfo) HostRow {
 	}
 	row := HostRow{
 		Host: h.Host, Waiting: h.Waiting, Scheduled: h.Scheduled, Leased: h.Leased, Due: when(due),
-		Reason: h.Reason.String(), Until: when(h.Until), Group: h.Group, Failures: h.Backoff.Failures,
+		Reason: h.Reason.String(), Until: when(h.Until), Group: h.Group, Failures: h.Backoff.Failures, Standing: h.Standing,
 	}
 	row.Parked, _ = c.aside(h)
 	if row.Waiting -= row.Parked; row.Parked > 0 && row.Waiting == 0 && h.Leased == 0 {
