@@ -35,6 +35,7 @@ var (
 	_ polite.Frontier  = (*client.Client)(nil)
 	_ verbs.Leases     = (*client.Client)(nil)
 	_ verbs.Loops      = (*client.Client)(nil)
+	_ verbs.Stander    = (*client.Client)(nil)
 )
 
 // TestServed is the suite over HTTP: each verb of a Client is a request to package serve.

@@ -52,6 +52,6 @@
 // A Client has no Drain, because other programs use the frontier: end the context of Work, and let fn
 // finish its fetches if they must not be cut short. It has no Take, DoneAll, AddVerdicts or CrawlNow: its
 // calls share requests by themselves, and Entry.Force crawls a URL again. Its only controls are Pause,
-// Resume and Delete. For rules, groups, values, listings, the state of a URL, exports and imports see
+// Resume, Delete and SetStanding, which a server with tokens allows to operators. For rules, groups, values, listings, the state of a URL, exports and imports see
 // docs/http.md and the server's page.
 package client

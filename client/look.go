@@ -27,6 +27,7 @@ type hostInfo struct {
 	Group      string    `json:"group"`
 	GroupDue   time.Time `json:"group_due"`
 	CrawlDelay float64   `json:"crawl_delay_s"`
+	Standing   int       `json:"standing"`
 	Backoff    struct {
 		Step     int     `json:"step"`
 		Gap      float64 `json:"gap_s"`
@@ -57,7 +58,7 @@ func (c *Client) Host(ctx context.Context, host string) (frontier.HostInfo, erro
 	}
 	return frontier.HostInfo{
 		Host: w.Host, Waiting: w.Waiting, Scheduled: w.Scheduled, Leased: w.Leased, Deadline: here(w.Deadline), Due: here(w.Due),
-		Group: w.Group, GroupDue: here(w.GroupDue), CrawlDelay: seconds(w.CrawlDelay), Full: w.Full,
+		Group: w.Group, GroupDue: here(w.GroupDue), CrawlDelay: seconds(w.CrawlDelay), Standing: w.Standing, Full: w.Full,
 		Backoff: frontier.BackoffState{Step: w.Backoff.Step, Gap: seconds(w.Backoff.Gap), Failures: w.Backoff.Failures, Probes: w.Backoff.Probes},
 	}, nil
 }
@@ -125,34 +126,41 @@ func (c *Client) Stats() frontier.Stats {
 }
 
 // Pause stops hand-outs of a scope's hosts, as frontier.Frontier.Pause does.
-func (c *Client) Pause(s frontier.Scope) error { return c.actWithin("pause", s) }
+func (c *Client) Pause(s frontier.Scope) error { return c.actWithin("pause", s, 0) }
 
 // Resume ends Pause.
-func (c *Client) Resume(s frontier.Scope) error { return c.actWithin("resume", s) }
+func (c *Client) Resume(s frontier.Scope) error { return c.actWithin("resume", s, 0) }
+
+// SetStanding moves all URLs of a host up by levels, or down if that is negative, as
+// frontier.Frontier.SetStanding does.
+func (c *Client) SetStanding(host string, levels int) error {
+	return c.actWithin("standing", frontier.Host(host), levels)
+}
 
 // actWithin is act for calls without a context.
-func (c *Client) actWithin(verb string, s frontier.Scope) error {
+func (c *Client) actWithin(verb string, s frontier.Scope, n int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
 	defer cancel()
-	_, err := c.act(ctx, verb, s)
+	_, err := c.act(ctx, verb, s, n)
 	return err
 }
 
 // Delete removes the waiting and scheduled URLs of a scope and returns how many there were, as
 // frontier.Frontier.Delete does.
 func (c *Client) Delete(ctx context.Context, s frontier.Scope) (int64, error) {
-	return c.act(ctx, "delete", s)
+	return c.act(ctx, "delete", s, 0)
 }
 
-// act carries out an action on a scope.
-func (c *Client) act(ctx context.Context, verb string, s frontier.Scope) (count int64, err error) {
+// act carries out an action on a scope, with a number if it takes one.
+func (c *Client) act(ctx context.Context, verb string, s frontier.Scope, n int) (count int64, err error) {
 	if strings.HasPrefix(s.String(), "crawl:") {
 		return 0, fmt.Errorf("client: %s: the scope is %v; want a host, a domain or all hosts", verb, s)
 	}
 	q, err := jsonRequest(http.MethodPost, "/v1/do", struct {
 		Do    string `json:"do"`
 		Scope string `json:"scope"`
-	}{verb, s.String()})
+		N     int    `json:"n,omitempty"`
+	}{verb, s.String(), n})
 	if err != nil {
 		return 0, err
 	}

@@ -163,3 +163,25 @@ func host(t *testing.T, f Frontier) {
 	require.NoError(t, err)
 	assert.Equal(t, []any{0, int64(1)}, []any{h.Leased, h.Waiting})
 }
+
+// The URLs of a host that sinks have a lower priority, and get theirs back.
+func standing(t *testing.T, f Stander) {
+	fill(t, f, a1, a2, "http://a.example/3")
+	served := func(levels int) int {
+		t.Helper()
+		h, err := f.Host(t.Context(), "a.example")
+		require.NoError(t, err)
+		assert.Equal(t, levels, h.Standing)
+		l := next(t, f)
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+		return l.Priority
+	}
+	own := served(0)
+	require.NoError(t, f.SetStanding("a.example", -2))
+	require.NoError(t, f.SetStanding("a.example", -2), "again")
+	assert.ErrorContains(t, f.SetStanding("a.example", 99), "99 levels; want -")
+	assert.Error(t, f.SetStanding("", 1))
+	assert.Equal(t, own-2, served(-2))
+	require.NoError(t, f.SetStanding("a.example", 0))
+	assert.Equal(t, own, served(0))
+}

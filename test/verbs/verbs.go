@@ -38,6 +38,12 @@ type Leases interface {
 	DoneContext(ctx context.Context, l frontier.Lease, o frontier.Outcome) ([]*frontier.EntryError, error)
 }
 
+// Stander is a Frontier whose hosts can sink.
+type Stander interface {
+	Frontier
+	SetStanding(host string, levels int) error
+}
+
 // Loops is a Frontier with loops over leases.
 type Loops interface {
 	Frontier
@@ -114,6 +120,7 @@ var cases = []struct {
 	{"pause", needs(pause)},
 	{"delete", needs(deleted)},
 	{"host", needs(host)},
+	{"standing", needs(standing)},
 	{"crowd", needs(crowd)},
 	{"leases", needs(leases)},
 	{"work", needs(work)},

@@ -14,8 +14,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	_ verbs.Leases = (*frontier.Frontier)(nil)
-	_ verbs.Loops  = (*frontier.Frontier)(nil)
+	_ verbs.Leases  = (*frontier.Frontier)(nil)
+	_ verbs.Loops   = (*frontier.Frontier)(nil)
+	_ verbs.Stander = (*frontier.Frontier)(nil)
 )
 
 func TestEmbedded(t *testing.T) {

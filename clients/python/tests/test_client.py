@@ -126,7 +126,11 @@ def test_status_pause_and_rules(client: Client) -> None:
     client.pause("a.test")
     assert client.leases().leases == []
     client.resume("a.test")
-    assert len(client.leases(wait_s=10).leases) == 1
+    client.set_standing("a.test", -3)
+    (lease,) = client.leases(wait_s=10).leases
+    assert lease.priority == 1
+    with pytest.raises(BadRequest):
+        client.set_standing("a.test", -99)
     with pytest.raises(BadRequest) as e:
         client.do("fly", "*")
     assert e.value.status == 400 and e.value.problem["title"]

@@ -214,6 +214,10 @@ class Client:
         """End a pause."""
         self.do("resume", scope)
 
+    def set_standing(self, host: str, levels: int) -> None:
+        """Move the URLs of a host up by levels, or down if negative; 0 moves them back. It is durable."""
+        self.do("standing", host, n=levels)
+
     def rules(self) -> Any:
         """The rules that are set, as JSON."""
         return self._json("GET", "/v1/rules")
