@@ -318,7 +318,7 @@ var actions = map[string]action{
 		if most := len(c.f.Stats().WaitingBy) - 1; a.N < -most || a.N > most {
 			return Result{}, fmt.Errorf("%w: standing: %d levels; want %d to %d, or 0 for none", ErrAction, a.N, -most, most)
 		}
-		text := host + " is " + standingWords(a.N)
+		text := host + " is " + Standing(a.N)
 		if r := c.f.RuleOf(host); a.N != 0 && (r.Priority != 0 || r.Priorities != frontier.PriorityMap{}) {
 			text += ", but a rule about its priorities wins"
 		}

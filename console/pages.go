@@ -54,7 +54,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"title": func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
 	"level": level,
 	"path":  pathOf,
-	"state": stateWord, "standing": standingWords,
+	"state": stateWord, "standing": Standing,
 	"in": untimed, "since": untimed, "age": untimed,
 }).ParseFS(files, "page/*.html"))
 

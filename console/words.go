@@ -123,8 +123,8 @@ func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 
 // Digits formats a number of any size by its first digits.
 func Digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
-// standingWords describes a host's standing.
-func standingWords(levels int) string {
+// Standing describes a host's standing: "2 levels down".
+func Standing(levels int) string {
 	switch {
 	case levels < 0:
 		return plural(int64(-levels), "level") + " down"

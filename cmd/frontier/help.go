@@ -61,6 +61,7 @@ var examples = map[string][]string{
 	"block":      {"frontier block -dir state -for 2h '*.example.org'"},
 	"delay":      {"frontier delay -dir state example.org 30s", "frontier delay -dir state example.org none"},
 	"priority":   {"frontier priority -dir state news.example.org 8"},
+	"standing":   {"frontier standing -dir state links.example.org down 2", "frontier standing -dir state links.example.org none"},
 	"limit":      {"frontier limit -dir state -each -pages 1000 -period 24h '*'", "frontier limit -dir state example.org none"},
 	"clear":      {"frontier clear -dir state example.org"},
 	"forget":     {"frontier forget -dir state example.org"},

@@ -137,6 +137,7 @@ func operateCommands() []*cli.Command {
 				&cli.DurationFlag{Name: "for", Usage: "`time`, as in 90m; 0 ends a block"}, &cli.TimestampFlag{Name: "until", Usage: "`moment`, as in 2027-01-31T08:00:00Z", Config: cli.TimestampConfig{Layouts: []string{time.RFC3339}}}),
 			doing("delay", " TIME | FACTOR MIN MAX | none", "set the pause between two requests to a host", delayAction),
 			doing("priority", " NUMBER | none", "set the priority of some hosts, whatever their URLs have", priorityAction),
+			doing("standing", " up|down LEVELS | none", "move the priorities of a host's URLs up or down", standingAction),
 			doing("limit", " [none]", "limit the pages, bytes or errors of some hosts", limitAction,
 				&cli.BoolFlag{Name: "each", Usage: "for each host alone, instead of all together"}, &cli.Int64Flag{Name: "pages", Usage: "`number` of fetches"}, &cli.StringFlag{Name: "bytes", Usage: "`bytes` transferred; k, M, G may follow"},
 				&cli.Int64Flag{Name: "errors", Usage: "`number` of failed fetches"}, &cli.Int64Flag{Name: "waiting", Usage: "`number` of URLs that wait"}, &cli.IntFlag{Name: "depth", Usage: "`number` of links from a seed"},
@@ -324,6 +325,24 @@ func priorityAction(_ *cli.Command, args []string) (console.Action, error) {
 		return a, usageError("priority: want a number from 1 on, or none")
 	}
 	a.N = n
+	return a, nil
+}
+
+func standingAction(_ *cli.Command, args []string) (console.Action, error) {
+	a := console.Action{Do: "standing"}
+	if len(args) == 1 && args[0] == "none" {
+		return a, nil
+	}
+	if len(args) != 2 || args[0] != "up" && args[0] != "down" {
+		return a, usageError("standing: want up or down and a number of levels, or none")
+	}
+	n, err := strconv.Atoi(args[1])
+	if err != nil || n < 1 {
+		return a, usageError(fmt.Sprintf("standing: %q levels; want a number from 1 on", args[1]))
+	}
+	if a.N = n; args[0] == "down" {
+		a.N = -n
+	}
 	return a, nil
 }
 

@@ -172,6 +172,12 @@ func TestCommandsOnARunningCrawl(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(b), "http://c.example/9")
 	assert.Regexp(t, `0 URLs are new`, ok("import", out))
+	assert.Equal(t, "c.example is 2 levels down, but a rule about its priorities wins: 1 host, 1 URL now\n", ok("standing", "c.example", "down", "2"))
+	assert.Regexp(t, `standing +2 levels down`, ok("explain", "c.example"))
+	ok("standing", "c.example", "up", "1")
+	assert.Regexp(t, `standing +1 level up`, ok("explain", "c.example"))
+	ok("standing", "c.example", "none")
+	assert.NotContains(t, ok("explain", "c.example"), "standing")
 	ok("unpause", "c.example")
 	ok("now", "http://e.example/9")
 	info, err := os.Stat(filepath.Join(r.dir, "console.sock"))
@@ -338,7 +344,7 @@ func TestWrongCommandLines(t *testing.T) {
 	for args, says := range map[string]string{
 		"pause": "which hosts?", "pause a.example b.example": "too many arguments", "block a.example": "how long?", "block -for x a.example": "x",
 		"delay a.example": "want a time", "delay a.example soon": "want a time", "delay a.example 1 2": "want a time", "delay a.example x 1s 2s": "want a time",
-		"priority a.example": "want a number", "priority a.example 99": "want 1 to", "hosts -reason lazy": "want one of", "limit -bytes many a.example": "-bytes", "limit a.example": "want limits", "limit a.example -period 1h": "-period needs -pages", "limit a.example 100": "want limits",
+		"priority a.example": "want a number", "priority a.example 99": "want 1 to", "standing a.example": "want up or down", "standing a.example down": "want up or down", "standing a.example under 1": "want up or down", "standing a.example down -1": "from 1 on", "standing a.example up 0": "from 1 on", "standing a.example up 9": "want -7 to 7", "standing * up 1": "one host at a time", "hosts -reason lazy": "want one of", "limit -bytes many a.example": "-bytes", "limit a.example": "want limits", "limit a.example -period 1h": "-period needs -pages", "limit a.example 100": "want limits",
 		"limit a.example none -pages 1": "want limits", "delete": "which hosts?", "delete a.example b.example": "too many", "explain": "explain what?",
 		"status now": "too many", "add": "which URLs?", "urls a b": "too many",
 	} {

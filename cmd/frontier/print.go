@@ -185,6 +185,9 @@ func (p *printer) host(h console.Host, more ...string) error {
 	if h.Group != "" {
 		lines = append(lines, row("group", h.Group))
 	}
+	if h.Standing != 0 {
+		lines = append(lines, row("standing", console.Standing(h.Standing)))
+	}
 	if h.CrawlDelay > 0 {
 		lines = append(lines, row("Crawl-delay", console.Ago(seconds(h.CrawlDelay))))
 	}
