@@ -189,6 +189,7 @@ func flagOf(cmd *cli.Command, name string) cli.Flag {
 var flagValues = map[string]func() []string{
 	"reason":     console.Reasons,
 	"outcome":    outcomeWords,
+	"order":      func() []string { return orderNames },
 	"sort":       func() []string { return []string{"domain", "waiting"} },
 	"strategy":   func() []string { return []string{"even", "last", "mixed"} },
 	"log-format": func() []string { return []string{"text", "json"} },

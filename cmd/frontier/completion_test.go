@@ -34,6 +34,9 @@ func TestCompletions(t *testing.T) {
 	assert.Equal(t, []string{"-reason=blocked"}, offered(t, "hosts", "-reason=bl"))
 	assert.Equal(t, []string{"failed,given-up"}, offered(t, "ends", "-outcome", "failed,gi"))
 	assert.Equal(t, []string{"json"}, offered(t, "serve", "-log-format", "j"))
+	assert.Equal(t, []string{"depth", "links", "trust"}, offered(t, "crawl", "-order", ""))
+	assert.Equal(t, []string{"--order=links"}, offered(t, "recrawl", "--order=l"))
+	assert.Equal(t, []string{"standing"}, offered(t, "stan"))
 	assert.Equal(t, []string{"zsh"}, offered(t, "completion", "z"))
 	assert.Equal(t, []string{"explain", "export"}, offered(t, "help", "exp"))
 	for _, words := range [][]string{nil, {"nothing", ""}, {"crawl", "-dir", ""}, {"pause", "-dir", "/nowhere", ""}, {"crawl", "-recrawl", ""}} {
@@ -98,6 +101,7 @@ func TestCompletionsInShells(t *testing.T) {
 				{"frontier pau", `> frontier pause`},
 				{"frontier crawl -max-segm", `> frontier crawl -max-segments`},
 				{"frontier hosts -reason quar", `> frontier hosts -reason quarantine`},
+				{"frontier crawl -order tr", `> frontier crawl -order trust`},
 				{"frontier pause c.ex", `> frontier pause c\.example`},
 				{"frontier resume a-f", `> frontier resume a-file`},
 			} {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/selector"
@@ -14,6 +15,9 @@ import (
 
 // orderFile is a file in -dir.
 const orderFile = "importance"
+
+// orderNames are the values of -order.
+var orderNames = []string{"depth", "links", "trust"}
 
 // orderFlags is this flag.
 type orderFlags struct {
@@ -27,7 +31,7 @@ func (x *orderFlags) define(fs *flagSet) {
 }
 
 func (x *orderFlags) validate(o *options) {
-	if x.name != "depth" && x.name != "links" && x.name != "trust" {
+	if !slices.Contains(orderNames, x.name) {
 		o.bad("want depth, links or trust", "order")
 	}
 }
