@@ -21,6 +21,8 @@ type Estimator struct {
 	score score
 	hosts *hosts
 
+	links atomic.Int64 // to known URLs
+	noted atomic.Int64 // of these, those for which Found returned a level
 	pages atomic.Int64 // visited
 	worth atomic.Int64 // of them together, in 2^-20
 }
@@ -37,6 +39,8 @@ type score interface {
 	// worth is that of a URL, for Weight and Explain, and deserves its level.
 	worth(s sight) float64
 	deserves(s sight) (level int)
+	// covered is Counts.Covered.
+	covered() float64
 
 	cells() int64
 	save(w io.Writer) error
@@ -99,7 +103,14 @@ func (x *Estimator) Priority(e frontier.Entry, h frontier.History) int {
 }
 
 // Found implements frontier.Riser: there is one more link to a known URL.
-func (x *Estimator) Found(e frontier.Entry) int { return x.score.found(x.sight(&e, &unknown)) }
+func (x *Estimator) Found(e frontier.Entry) int {
+	level := x.score.found(x.sight(&e, &unknown))
+	x.links.Add(1)
+	if level > 0 {
+		x.noted.Add(1)
+	}
+	return level
+}
 
 // Rise implements frontier.Riser.
 func (x *Estimator) Rise(waiting frontier.Entry) (weight float64) {

@@ -58,6 +58,21 @@ func (x Explanation) String() string {
 	return b.String()
 }
 
+// Counts are what an Estimator has counted since New.
+type Counts struct {
+	Links int64 // links that were found to known URLs
+	Noted int64 // of these, those that lifted a URL to another level: the frontier notes it if it waits
+	// Covered is with Trust the part of the known cash that was fetched, from 0 to 1: in which part
+	// of what is known to be important the crawl is done. URLs that are never answered are not
+	// fetched. With Links it is 0.
+	Covered float64
+}
+
+// Counts returns what was counted. A snapshot keeps Covered.
+func (x *Estimator) Counts() Counts {
+	return Counts{Links: x.links.Load(), Noted: x.noted.Load(), Covered: x.score.covered()}
+}
+
 func plural(n int) string {
 	if n == 1 {
 		return ""

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/metrics"
 )
 
 func estimator(t testing.TB, o Options) *Estimator {
@@ -361,6 +362,42 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, "about 4 links found (level 5); its host: 30 pages, 25 % useful, 4 levels down", x.Explain(entry(1)).String())
 	x = estimator(t, Options{Score: Trust})
 	assert.Equal(t, "10 % of a seed's cash (level 1); its host: no page yet", x.Explain(entry(1)).String())
+}
+
+func TestCounts(t *testing.T) {
+	x := estimator(t, Options{})
+	for range 3 { // 2, 3 and 4 links: the level of 3 is another
+		x.Found(entry(1))
+	}
+	x.Visit(lease(1), true, nil, nil)
+	x.Found(entry(1))
+	assert.Equal(t, Counts{Links: 4, Noted: 1}, x.Counts())
+}
+
+// read has what a Source reported, by name.
+type read map[string]float64
+
+func (r read) Number(m *metrics.Metric, _ string, v float64)            { r[m.Name] = v }
+func (r read) Histogram(*metrics.Metric, string, *metrics.Distribution) {}
+
+func TestFigures(t *testing.T) {
+	for _, score := range []Score{Links, Trust} {
+		x := estimator(t, Options{Score: score, Memory: 1 << 20})
+		newWeb(1).crawl(x, 100)
+		c, s, got := x.Counts(), Figures(x), read{}
+		require.Greater(t, c.Links, c.Noted)
+		require.Positive(t, c.Noted)
+		want := read{"frontier_importance_links_total": float64(c.Links), "frontier_importance_notes_total": float64(c.Noted)}
+		if score == Trust {
+			want["frontier_importance_covered"] = c.Covered
+		}
+		s.Read(got)
+		assert.Equal(t, want, got)
+		for _, m := range s.Metrics() {
+			assert.Contains(t, got, m.Name)
+		}
+		assert.Len(t, s.Metrics(), len(got))
+	}
 }
 
 // Everything may be called at once.

@@ -82,6 +82,8 @@ func (s *byLinks) worth(u sight) float64 {
 	return links
 }
 
+func (s *byLinks) covered() float64 { return 0 }
+
 // pass says how many links a link is that counts so much.
 func (s *byLinks) pass(_, counts, _ float64) float64 {
 	if counts == 1 {

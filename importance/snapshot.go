@@ -14,7 +14,7 @@ import (
 )
 
 // snapshotMagic begins a snapshot. The whole is a gzip file, whose checksum tells of damage.
-const snapshotMagic = "importance 1\n"
+const snapshotMagic = "importance 2\n"
 
 // ErrCorrupt is wrapped by the error of Load for a file that cannot be read: it is damaged, or of another
 // version.
@@ -138,12 +138,16 @@ func (s *byTrust) save(w io.Writer) error {
 	for i := range waiting {
 		waiting[i] = s.ranks.waiting[i].Load()
 	}
-	return errors.Join(binary.Write(w, binary.LittleEndian, &waiting), s.table.save(w))
+	flow := [2]int64{s.flow.all.Load(), s.flow.visited.Load()}
+	return errors.Join(binary.Write(w, binary.LittleEndian, &flow), binary.Write(w, binary.LittleEndian, &waiting), s.table.save(w))
 }
 
 func (s *byTrust) load(r io.Reader) error {
+	var flow [2]int64
 	var waiting [ranksSize]int64
-	err := errors.Join(binary.Read(r, binary.LittleEndian, &waiting), s.table.load(r))
+	err := errors.Join(binary.Read(r, binary.LittleEndian, &flow), binary.Read(r, binary.LittleEndian, &waiting), s.table.load(r))
+	s.flow.all.Store(flow[0])
+	s.flow.visited.Store(flow[1])
 	for i, n := range waiting {
 		s.ranks.waiting[i].Store(n)
 	}

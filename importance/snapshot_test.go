@@ -35,6 +35,8 @@ func TestSnapshot(t *testing.T) {
 			for i := range 2000 {
 				require.Equal(t, x.Explain(entry(i)), y.Explain(entry(i)))
 			}
+			require.Equal(t, score == Trust, x.Counts().Covered > 0)
+			require.Equal(t, x.Counts().Covered, y.Counts().Covered)
 
 			whole, err := os.ReadFile(file)
 			require.NoError(t, err)

@@ -22,6 +22,7 @@ type byTrust struct {
 	dice  *dice
 	ranks *ranks
 	keep  bool
+	flow  flow
 }
 
 // purse is a cell: bits 0 to 3 count the links, 4 to 7 hold the level last noted, 8 to 15 the cash.
@@ -136,6 +137,7 @@ func (s *byTrust) priority(u sight) int {
 	p := purse(s.table.value(u.hash))
 	if p == 0 && u.fresh {
 		s.ranks.add(rankOfShare(share(u)), 1)
+		s.flow.known(share(u))
 	}
 	return s.levelOf(p, u)
 }
@@ -161,10 +163,14 @@ func (s *byTrust) found(u sight) (level int) {
 			cash, before = p.cash()+x, p.rank()
 		} else {
 			s.ranks.add(before, -1) // Priority took it for a new one
+			s.flow.known(-x)
 		}
 		p = newPurse(p.count().add(1, s.dice), p.noted(), cashByte(cash, s.dice), p&(spent|whole))
 		if p&spent != 0 {
 			return uint32(p)
+		}
+		if p&whole != 0 {
+			s.flow.known(x)
 		}
 		after := p.rank()
 		s.ranks.move(before, after)
@@ -189,6 +195,7 @@ func (s *byTrust) rise(u sight) (cash float64) {
 			return v
 		}
 		cash += p.cash()
+		s.flow.known(p.cash())
 		after := newPurse(p.count(), p.noted(), cashByte(cash, s.dice), p&spent|whole)
 		s.ranks.move(p.rank(), after.rank())
 		return uint32(after)
@@ -211,6 +218,7 @@ func (s *byTrust) visited(u sight) (cash float64) {
 		}
 		if p&whole == 0 {
 			cash += p.cash()
+			s.flow.known(p.cash())
 		} else {
 			cash = p.cash()
 		}
@@ -220,6 +228,7 @@ func (s *byTrust) visited(u sight) (cash float64) {
 		}
 		return uint32(newPurse(p.count(), 15, 0, after))
 	})
+	s.flow.fetched(cash)
 	return cash
 }
 
@@ -231,6 +240,8 @@ func (s *byTrust) worth(u sight) float64 {
 	}
 	return share(u)
 }
+
+func (s *byTrust) covered() float64 { return s.flow.covered() }
 
 // pass returns a link's part of a page's cash, if it counts so much of the sum of all.
 func (s *byTrust) pass(cash, counts, sum float64) float64 {

@@ -46,8 +46,8 @@ func newWeb(seed uint64) *web {
 }
 
 // crawl fetches pages in the order of their levels until n were fetched, and returns how many of them
-// are spam.
-func (w *web) crawl(x *Estimator, n int) (spam int) {
+// are spam, and the part of the cash that was fetched.
+func (w *web) crawl(x *Estimator, n int) (spam int, covered float64) {
 	const levels, rest = 8, 150
 	var queues [levels + 1][]int
 	at, weight := make([]int, len(w.links)), make([]float64, len(w.links)) // at: its level; -1: visited
@@ -55,10 +55,25 @@ func (w *web) crawl(x *Estimator, n int) (spam int) {
 		at[i] = level
 		queues[level] = append(queues[level], i)
 	}
-	for i := range 19 {
-		put(40*i, levels)
+	known, fetched, cash := 0.0, 0.0, make([]float64, len(w.links))
+	get := func(i int, share float64) { // what pages that were visited get does not count
+		if at[i] >= 0 {
+			cash[i] += share
+			known += share
+		}
 	}
-	put(len(at)-1, levels) // somebody was deceived
+	entry := func(i int) frontier.Entry {
+		return frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", w.host[i], i), Depth: 1, Weight: weight[i]}
+	}
+	for i := range 20 {
+		seed := 40 * i
+		if i == 19 {
+			seed = len(at) - 1 // somebody was deceived
+		}
+		x.Priority(entry(seed), frontier.History{})
+		put(seed, levels)
+		get(seed, stray)
+	}
 	ready := map[int]int{} // hosts rest for a while after each page
 	for now := range n {
 		page := -1
@@ -73,11 +88,9 @@ func (w *web) crawl(x *Estimator, n int) (spam int) {
 		}
 		ready[w.host[page]] = now + rest
 		at[page] = -1
+		fetched += cash[page]
 		if w.spam[page] {
 			spam++
-		}
-		entry := func(i int) frontier.Entry {
-			return frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", w.host[i], i), Depth: 1, Weight: weight[i]}
 		}
 		links := make([]frontier.Entry, len(w.links[page]))
 		for k, to := range w.links[page] {
@@ -86,6 +99,7 @@ func (w *web) crawl(x *Estimator, n int) (spam int) {
 		x.Visit(frontier.Lease{Entry: entry(page), Host: "h"}, true, links, nil)
 		for k, to := range w.links[page] {
 			level := x.Priority(links[k], frontier.History{})
+			get(to, links[k].Weight)
 			if at[to] == 0 {
 				weight[to] = links[k].Weight
 				put(to, level)
@@ -99,7 +113,7 @@ func (w *web) crawl(x *Estimator, n int) (spam int) {
 			}
 		}
 	}
-	return spam
+	return spam, fetched / known
 }
 
 // Farms link to their pages as often as they like, but the trust of good pages does not grow by that.
@@ -107,9 +121,40 @@ func TestTrustAvoidsFarms(t *testing.T) {
 	links, trust := 0, 0
 	for seed := range uint64(3) {
 		w := newWeb(seed)
-		links += w.crawl(estimator(t, Options{Memory: 1 << 20}), 3000)
-		trust += w.crawl(estimator(t, Options{Memory: 1 << 20, Score: Trust}), 3000)
+		byLinks, _ := w.crawl(estimator(t, Options{Memory: 1 << 20}), 3000)
+		byTrust, _ := w.crawl(estimator(t, Options{Memory: 1 << 20, Score: Trust}), 3000)
+		links, trust = links+byLinks, trust+byTrust
 	}
 	t.Logf("spam among 9,000 pages: links %d, trust %d", links, trust)
 	assert.Less(t, 3*trust, links)
+}
+
+// Covered is the part of the cash that was fetched, though what a few links give is not known before the
+// visit.
+func TestCovered(t *testing.T) {
+	for _, n := range []int{300, 1000, 3000} {
+		x := estimator(t, Options{Memory: 1 << 20, Score: Trust})
+		_, covered := newWeb(1).crawl(x, n)
+		assert.InDelta(t, covered, x.Counts().Covered, 0.01, "%d pages", n)
+	}
+	x := estimator(t, Options{Memory: 1 << 20})
+	newWeb(1).crawl(x, 300)
+	assert.Zero(t, x.Counts().Covered)
+	assert.Zero(t, estimator(t, Options{Score: Trust}).Counts().Covered)
+}
+
+// What a second link gave is known at the visit, if the URL did not rise before.
+func TestCoveredByAVisit(t *testing.T) {
+	x := estimator(t, Options{Score: Trust})
+	of := func(i int, share float64) frontier.Entry {
+		e := entry(i)
+		e.Weight = share
+		return e
+	}
+	for _, e := range []frontier.Entry{of(1, 0.5), of(2, 1), of(1, 0.5)} {
+		x.Priority(e, frontier.History{})
+	}
+	x.Found(of(1, 0.5))
+	x.Visit(frontier.Lease{Entry: of(1, 0.5)}, true, nil, nil)
+	assert.InEpsilon(t, 0.5, x.Counts().Covered, 0.01)
 }

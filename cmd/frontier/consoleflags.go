@@ -110,7 +110,7 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 		return nil, err
 	}
 	o.Title, o.Token, o.Names, o.MemoryBudget, o.Stop, o.Logger = "frontier", token, c.names, budget(s), c.stop, log
-	o.Figures = func() []console.Figure { return shownFigures(crawl.Progress()) }
+	o.Figures = func() []console.Figure { return append(shownFigures(crawl.Progress()), s.order.figures()...) }
 	if s.recrawl.revisits != nil {
 		o.Recrawl = func() *console.Recrawl { return recrawled(s.recrawl.revisits.Report()) }
 	}

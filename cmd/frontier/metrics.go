@@ -15,6 +15,7 @@ import (
 	frontierprometheus "github.com/seed-7440039f/frontier/adapters/prometheus"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/figures"
+	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/metrics"
 )
 
@@ -24,8 +25,12 @@ func (s *settings) metrics(f *frontier.Frontier, c *crawler.Crawler, hooks *fron
 	if s.dir != "" {
 		o.Dir, o.Disk = s.dir, minutely(func() int64 { return diskOf(s.dir) })
 	}
+	sources := []metrics.Source{figures.Of(c, f, o)}
+	if s.order.est != nil {
+		sources = append(sources, importance.Figures(s.order.est))
+	}
 	r := prometheus.NewRegistry()
-	r.MustRegister(hooks, frontierprometheus.Collector(figures.Of(c, f, o)),
+	r.MustRegister(hooks, frontierprometheus.Collector(sources...),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4})
 }

@@ -71,6 +71,18 @@ func TestMetricsWithoutAPage(t *testing.T) {
 	r.end(t)
 }
 
+// A crawl with an order of its own says what it knows.
+func TestMetricsOfAnOrder(t *testing.T) {
+	r, url := startMeasured(t, "-order", "trust", "-memory", "128M")
+	_, body := got(t, url)
+	for _, name := range []string{"frontier_importance_links_total", "frontier_importance_notes_total", "frontier_importance_covered"} {
+		assert.Contains(t, body, "\n"+name+" 0\n")
+	}
+	_, out, stderr := operate(t, "status", "-dir", r.dir)
+	assert.Regexp(t, `links_found +0\n.*\n?covered +0`, out, stderr)
+	r.end(t)
+}
+
 // An address that was asked for must be had.
 func TestMetricsAddressThatIsTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/selector"
 )
@@ -71,4 +72,17 @@ func (x *orderFlags) close() error {
 		return nil
 	}
 	return x.est.Save(x.file)
+}
+
+// figures are those of the page and of status.
+func (x *orderFlags) figures() []console.Figure {
+	if x.est == nil {
+		return nil
+	}
+	c := x.est.Counts()
+	list := []console.Figure{{Name: "links_found", Value: float64(c.Links)}, {Name: "links_noted", Value: float64(c.Noted)}}
+	if x.name == "trust" {
+		list = append(list, console.Figure{Name: "covered", Value: c.Covered})
+	}
+	return list
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/figures"
+	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/metrics"
 )
 
@@ -135,14 +136,16 @@ func statsTable(t *testing.T) string {
 	return b.String()
 }
 
-// figuresTable has a line for each figure of package metrics and of a crawler.
+// figuresTable has a line for each figure of package metrics, of a crawler and of an Estimator.
 func figuresTable(t *testing.T) string {
 	f, err := frontier.Open(context.Background(), frontier.Options{})
 	require.NoError(t, err)
 	defer f.Close()
 	c, err := crawler.New(f, crawler.Options{})
 	require.NoError(t, err)
-	all := append(figures.Of(c, f, metrics.Options{}).Metrics(), metrics.NewHooks().Metrics()...)
+	est, err := importance.New(importance.Options{Score: importance.Trust, Memory: 4096})
+	require.NoError(t, err)
+	all := slices.Concat(figures.Of(c, f, metrics.Options{}).Metrics(), importance.Figures(est).Metrics(), metrics.NewHooks().Metrics())
 	types := map[metrics.Kind]string{metrics.Counter: "counter", metrics.Level: "gauge", metrics.State: "gauge", metrics.Histogram: "histogram"}
 	var b strings.Builder
 	b.WriteString("| name | type | label | OpenTelemetry | meaning |\n|---|---|---|---|---|\n")
