@@ -153,6 +153,18 @@ func (q *query) num(name string, most, otherwise int) int {
 	return min(n, most)
 }
 
+func (q *query) flag(name string) bool {
+	s := q.str(name)
+	if s == "" {
+		return false
+	}
+	x, err := strconv.ParseBool(s)
+	if err != nil {
+		q.errs = append(q.errs, fmt.Errorf("%s: want true or false, not %.40q", name, s))
+	}
+	return x
+}
+
 func (q *query) scope(f *frontier.Frontier) frontier.Scope {
 	s := q.str("scope")
 	if s == "" {
@@ -251,6 +263,7 @@ func (c *Console) url(r *http.Request) (any, error) {
 	case frontier.URLLeased:
 		x.Why = "it is being fetched; its lease ends in " + left
 	case frontier.URLScheduled:
+		x.Priorities, x.Importance = len(c.f.Stats().WaitingBy), c.worth(s.Entry, s.Host)
 		x.Why = "it waits for its time, in " + left
 	case frontier.URLKnown:
 		x.Why = "it was admitted, and is done for good or given up"
@@ -266,8 +279,10 @@ func (c *Console) url(r *http.Request) (any, error) {
 		x.Why = "it is done, and its record was kept"
 	case frontier.URLWaiting:
 		x.Why = "it waits"
+		x.Priorities, x.Importance = len(c.f.Stats().WaitingBy), c.worth(s.Entry, s.Host)
 		if h, err := c.f.Host(r.Context(), s.Host); err == nil {
 			x.Why = fmt.Sprintf("it waits with %d URLs of its host: %s", h.Waiting, why(h, now))
+			x.Standing, x.Ahead = h.Standing, c.ahead(h, s.Priority)
 		}
 	}
 	if x.Ends, err = c.ends(r.Context(), u); err != nil {

@@ -106,6 +106,7 @@ type HostsQuery struct {
 	Reason string // only hosts with this frontier.Reason
 	Match  string // only hosts whose name contains this
 	Sort   string // "domain" or empty; or "waiting": most URLs first, in one part
+	Sunk   bool   // only hosts that were moved down
 }
 
 // Hosts returns a part of the hosts. It waits while the frontier sorts them.
@@ -113,6 +114,9 @@ func (c *Client) Hosts(ctx context.Context, q HostsQuery) (x HostList, err error
 	v := url.Values{"scope": {q.Scope}, "after": {q.After}, "reason": {q.Reason}, "match": {q.Match}, "sort": {q.Sort}}
 	if q.N > 0 {
 		v.Set("n", strconv.Itoa(q.N))
+	}
+	if q.Sunk {
+		v.Set("sunk", "true")
 	}
 	for {
 		x = HostList{}

@@ -16,7 +16,7 @@
 // its unit: _s for seconds, _bytes. Times are RFC 3339 in UTC, and missing if there is none.
 //
 //	GET  /api/status               Status
-//	GET  /api/hosts                HostList: scope, after, n, reason, match, sort
+//	GET  /api/hosts                HostList: scope, after, n, reason, match, sort, sunk
 //	GET  /api/host?name=H          Host, explained
 //	GET  /api/urls                 URLList: scope, after, n
 //	GET  /api/url?url=U&crawl=C    URL, explained
@@ -109,6 +109,9 @@ type Options struct {
 	Settings []Setting
 	// Recrawl, if set, returns the state of a recrawl, or nil. It is called for each view of the crawl.
 	Recrawl func() *Recrawl
+	// Importance returns what the crawl's order knows of a URL, whose Host is set, and of that host: see
+	// package importance. Nil: nothing.
+	Importance func(frontier.Entry) Worth
 	// Disk, if set, returns the crawl's bytes on disk. It is called once a minute.
 	Disk func() int64
 	// Checkpoint, if set, makes a copy of the crawl, and returns its path.

@@ -26,6 +26,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	q := &query{r: r}
 	scope, n := q.scope(c.f), q.num("n", maxList, 100)
 	reason, match, after, sorted := q.str("reason"), strings.ToLower(q.str("match")), q.str("after"), q.str("sort")
+	sunk := q.flag("sunk")
 	if reason != "" && !slices.Contains(Reasons(), reason) {
 		q.errs = append(q.errs, fmt.Errorf("reason: want one of %s", strings.Join(Reasons(), ", ")))
 	}
@@ -41,7 +42,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	}
 	defer release()
 	wanted := func(h frontier.HostInfo) bool {
-		return (reason == "" || c.hostRow(h).Reason == reason) && (match == "" || strings.Contains(h.Host, match))
+		return (!sunk || h.Standing < 0) && (reason == "" || c.hostRow(h).Reason == reason) && (match == "" || strings.Contains(h.Host, match))
 	}
 	out := HostList{Now: c.f.Now().UTC(), Hosts: []HostRow{}}
 	needs := c.ordered
@@ -55,7 +56,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	if sorted == "waiting" {
 		for _, h := range c.f.Largest(maxList) {
 			if len(out.Hosts) < n && wanted(h) {
-				out.Hosts = append(out.Hosts, c.hostRow(h))
+				out.Hosts = append(out.Hosts, c.ranked(c.hostRow(h)))
 			}
 		}
 		return out, nil
@@ -72,7 +73,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	}
 	take := func(h frontier.HostInfo) {
 		if wanted(h) {
-			out.Hosts = append(out.Hosts, c.hostRow(h))
+			out.Hosts = append(out.Hosts, c.ranked(c.hostRow(h)))
 		}
 	}
 	if match == "" {

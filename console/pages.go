@@ -54,7 +54,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"title": func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
 	"level": level,
 	"path":  pathOf,
-	"state": stateWord, "standing": Standing,
+	"state": stateWord, "standing": Standing, "useful": UsefulOf, "ranked": anyRanked,
 	"in": untimed, "since": untimed, "age": untimed,
 }).ParseFS(files, "page/*.html"))
 
@@ -263,6 +263,7 @@ func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
 type hostsData struct {
 	HostList
 	Scope, Reason, Match, Sort string
+	Sunk                       bool
 	Reasons                    []string
 	NextPage                   string
 }
@@ -272,7 +273,7 @@ func (c *Console) hostsPage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := hostsData{HostList: x.(HostList), Scope: r.FormValue("scope"), Reason: r.FormValue("reason"), Match: r.FormValue("match"), Sort: r.FormValue("sort"), Reasons: Reasons()}
+	d := hostsData{HostList: x.(HostList), Scope: r.FormValue("scope"), Reason: r.FormValue("reason"), Match: r.FormValue("match"), Sort: r.FormValue("sort"), Sunk: r.FormValue("sunk") != "", Reasons: Reasons()}
 	d.NextPage = next(r, d.Next)
 	return d, nil
 }

@@ -244,6 +244,8 @@ type HostRow struct {
 	Failures  int        `json:"failures,omitempty"` // consecutive
 	Parked    int64      `json:"parked,omitempty"`   // parked URLs
 	Standing  int        `json:"standing,omitempty"` // levels by which its URLs are moved
+	Pages     int        `json:"pages,omitempty"`    // visited, where that is counted: see Worth
+	Useful    *float64   `json:"useful,omitempty"`   // part of them
 }
 
 func (c *Console) hostRow(h frontier.HostInfo) HostRow {
@@ -318,7 +320,7 @@ type Host struct {
 
 func (c *Console) hostView(h frontier.HostInfo, now time.Time) Host {
 	x := Host{
-		HostRow: c.hostRow(h), Now: now.UTC(), Known: true, Why: why(h, now), Deadline: when(h.Deadline),
+		HostRow: c.ranked(c.hostRow(h)), Now: now.UTC(), Known: true, Why: why(h, now), Deadline: when(h.Deadline),
 		CrawlDelay: h.CrawlDelay.Seconds(), Full: h.Full, Served: h.Used.Served, Rule: RuleOf(h.Rule),
 	}
 	for _, q := range h.Queues {
@@ -349,7 +351,7 @@ type URL struct {
 	State    string     `json:"state"` // a frontier.URLState, or parked
 	Why      string     `json:"why"`
 	Host     string     `json:"host"`
-	Priority int        `json:"priority,omitempty"`
+	Priority int        `json:"priority,omitempty"` // frontier.Immediate is above all
 	Attempt  int        `json:"attempt,omitempty"`
 	Depth    int        `json:"depth,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
@@ -357,6 +359,12 @@ type URL struct {
 	Changes  int        `json:"changes,omitempty"`
 	Last     *time.Time `json:"last_visit,omitempty"`
 	Ends     []End      `json:"ends,omitempty"` // newest first
+
+	// In the answer about one URL that waits or is scheduled:
+	Priorities int    `json:"priorities,omitempty"` // number of priorities
+	Importance *Worth `json:"importance,omitempty"` // nil: the crawl's order knows nothing of links
+	Standing   int    `json:"standing,omitempty"`   // of its host, in levels
+	Ahead      *Ahead `json:"ahead,omitempty"`      // if it waits
 }
 
 // URLList is a part of the waiting URLs. For Next and Preparing see HostList.

@@ -55,7 +55,7 @@ var routes = []route{
 	{"GET", "/v1/crawls/{name}/queues", Look, (*Service).getQueues, "after n"},
 	{"GET", "/v1/list", Look, (*Service).getList, "crawl host finished n after"},
 	{"DELETE", "/v1/hosts/{host}/urls", Operate, (*Service).deleteHost, "crawl forget"},
-	{"GET", "/v1/hosts", Look, toConsole("/api/hosts", ""), "scope after n reason match sort"},
+	{"GET", "/v1/hosts", Look, toConsole("/api/hosts", ""), "scope after n reason match sort sunk"},
 	{"GET", "/v1/hosts/{host}", Look, (*Service).getHost, ""},
 	{"GET", "/v1/due", Look, toConsole("/api/due", ""), "n"},
 	{"GET", "/v1/rules", Look, toConsole("/api/rules", ""), ""},

@@ -17,6 +17,7 @@ func TestStandingOfAHost(t *testing.T) {
 	for range 2 { // again is the same
 		x.ok("POST", "/v1/do", move(`,"n":-3`))
 		assert.EqualValues(t, -3, x.ok("GET", "/v1/hosts/a.example", "")["standing"])
+		assert.Len(t, x.ok("GET", "/v1/hosts?sunk=true", "")["hosts"], 1)
 	}
 	x.problem(400, "bad-request", "POST", "/v1/do", move(`,"n":-16`))
 	x.problem(400, "bad-request", "POST", "/v1/do", move(`,"n":"low"`))
@@ -24,5 +25,7 @@ func TestStandingOfAHost(t *testing.T) {
 	x.problem(400, "bad-request", "POST", "/v1/do", `{"do":"standing","scope":"*","n":1}`)
 	assert.EqualValues(t, Discovered-3, x.lease()["priority"])
 	x.ok("POST", "/v1/do", move(""))
+	assert.Empty(t, x.ok("GET", "/v1/hosts?sunk=true", "")["hosts"])
+	x.problem(400, "bad-request", "GET", "/v1/hosts?sunk=deep", "")
 	assert.NotContains(t, x.ok("GET", "/v1/hosts/a.example", ""), "standing")
 }
