@@ -114,6 +114,7 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	if s.recrawl.revisits != nil {
 		o.Recrawl = func() *console.Recrawl { return recrawled(s.recrawl.revisits.Report()) }
 	}
+	o.Importance = s.order.worth()
 	o.Changed = s.recrawl.changed(f, crawl, s.crawler.Normalizer)
 	if s.crawler.Normalizer != nil {
 		o.Normalize = s.crawler.Normalizer.Typed

@@ -47,7 +47,7 @@ var examples = map[string][]string{
 	"plan":       {"frontier plan -dir state -periods 7"},
 	"status":     {"frontier status -dir state", "FRONTIER_DIR=state frontier status -json"},
 	"top":        {"frontier top -dir state"},
-	"hosts":      {"frontier hosts -dir state -sort waiting -n 10", "frontier hosts -dir state -reason paused"},
+	"hosts":      {"frontier hosts -dir state -sort waiting -n 10", "frontier hosts -dir state -reason paused", "frontier hosts -dir state -sunk"},
 	"explain":    {"frontier explain -dir state https://example.org/page", "frontier explain -dir state example.org"},
 	"urls":       {"frontier urls -dir state example.org"},
 	"ends":       {"frontier ends -dir state -failed", "frontier ends -dir state -rule robots.txt -n 0 -json"},

@@ -152,7 +152,7 @@ func TestServeOptionsWithoutEffect(t *testing.T) {
 // flagsAlone are the flags of the other commands that have an effect whatever the others say; all but
 // -dir and -json, which choose the crawl and how what is said looks.
 var flagsAlone = map[string]string{
-	"top": "every", "hosts": "n after scope reason match sort", "explain": "", "urls": "n after", "ends": "n links outcome host rule", "retry": "outcome host rule",
+	"top": "every", "hosts": "n after scope reason match sort sunk", "explain": "", "urls": "n after", "ends": "n links outcome host rule", "retry": "outcome host rule",
 	"block": "for", "limit": "each pages bytes errors waiting depth", "delete": "yes", "add": "crawl", "now": "crawl", "changed": "at",
 	"leases": "n client", "end-leases": "client lease",
 	"plan": "model periods period budget strategy",

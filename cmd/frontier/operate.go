@@ -121,7 +121,8 @@ func operateCommands() []*cli.Command {
 			topCommand(),
 			looking("hosts", "", "list hosts, and what each waits for", hosts, n, after,
 				&cli.StringFlag{Name: "scope", Usage: "only `hosts` of *.domain"}, &cli.StringFlag{Name: "reason", Usage: "only those that wait for this `reason`: delay, back-off, paused ..."},
-				&cli.StringFlag{Name: "match", Usage: "only names that contain this `text`"}, &cli.StringFlag{Name: "sort", Value: "domain", Usage: "`order`: domain, or waiting"}),
+				&cli.StringFlag{Name: "match", Usage: "only names that contain this `text`"}, &cli.StringFlag{Name: "sort", Value: "domain", Usage: "`order`: domain, or waiting"},
+				&cli.BoolFlag{Name: "sunk", Usage: "only those that were moved down"}),
 			looking("explain", "URL|HOST", "explain what became of a URL, or why a URL or a host is not fetched yet", explain, crawl),
 			looking("urls", "[SCOPE]", "list waiting URLs", urls, n, after),
 			endsCommand(),
@@ -183,7 +184,7 @@ func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) erro
 		return usageError(fmt.Sprintf("hosts: -sort is %q; want domain or waiting", sort))
 	}
 	q := console.HostsQuery{
-		Scope: cmd.String("scope"), After: cmd.String("after"), N: cmd.Int("n"), Reason: cmd.String("reason"), Match: cmd.String("match"), Sort: cmd.String("sort"),
+		Scope: cmd.String("scope"), After: cmd.String("after"), N: cmd.Int("n"), Reason: cmd.String("reason"), Match: cmd.String("match"), Sort: cmd.String("sort"), Sunk: cmd.Bool("sunk"),
 	}
 	var all console.HostList
 	for { // a part may be short because the search took long

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/selector"
@@ -72,6 +73,23 @@ func (x *orderFlags) close() error {
 		return nil
 	}
 	return x.est.Save(x.file)
+}
+
+// worth returns what is known of URLs for the Console; nil: nothing.
+func (x *orderFlags) worth() func(frontier.Entry) console.Worth {
+	if x.est == nil {
+		return nil
+	}
+	return func(e frontier.Entry) console.Worth {
+		k := x.est.Explain(e)
+		w := console.Worth{Level: k.Level, Pages: k.Pages, Useful: k.Useful}
+		if k.Score == importance.Trust {
+			w.Cash = k.Worth
+		} else {
+			w.Links = k.Worth
+		}
+		return w
+	}
 }
 
 // figures are those of the page and of status.

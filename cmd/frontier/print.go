@@ -145,11 +145,36 @@ func (p *printer) hosts(l console.HostList) error {
 	if p.json {
 		return p.any(l)
 	}
-	lines := []string{row("HOST", "WAITING", "SCHEDULED", "LEASED", "STATE", "NEXT CONTACT", "GROUP")}
+	titles := []any{"HOST", "WAITING", "SCHEDULED", "LEASED", "STATE", "NEXT CONTACT", "GROUP"}
+	ranked := l.Ranked()
+	if ranked {
+		titles = append(titles, "STANDING", "USEFUL")
+	}
+	lines := []string{row(titles...)}
 	for _, h := range l.Hosts {
-		lines = append(lines, row(h.Host, console.Count(h.Waiting), console.Count(h.Scheduled), h.Leased, h.Reason, until(h.Due, l.Now), h.Group))
+		cells := []any{h.Host, console.Count(h.Waiting), console.Count(h.Scheduled), h.Leased, h.Reason, until(h.Due, l.Now), h.Group}
+		if ranked {
+			cells = append(cells, standingOf(h), usefulOf(h))
+		}
+		lines = append(lines, row(cells...))
 	}
 	return p.more(l.Next, lines)
+}
+
+// standingOf describes how a host was moved; empty: it was not.
+func standingOf(h console.HostRow) string {
+	if h.Standing == 0 {
+		return ""
+	}
+	return console.Standing(h.Standing)
+}
+
+// usefulOf describes the useful part of a host's pages; empty: it is not known.
+func usefulOf(h console.HostRow) string {
+	if h.Useful == nil {
+		return ""
+	}
+	return console.UsefulOf(h.Pages, *h.Useful)
 }
 
 // more prints a table, and the command for the next part.
@@ -185,8 +210,10 @@ func (p *printer) host(h console.Host, more ...string) error {
 	if h.Group != "" {
 		lines = append(lines, row("group", h.Group))
 	}
-	if h.Standing != 0 {
-		lines = append(lines, row("standing", console.Standing(h.Standing)))
+	for _, x := range [][2]string{{"standing", standingOf(h.HostRow)}, {"useful", usefulOf(h.HostRow)}} {
+		if x[1] != "" {
+			lines = append(lines, row(x[0], x[1]))
+		}
 	}
 	if h.CrawlDelay > 0 {
 		lines = append(lines, row("Crawl-delay", console.Ago(seconds(h.CrawlDelay))))
@@ -212,7 +239,17 @@ func urlRows(u console.URL) []string {
 	}
 	lines = append(lines, row("host", u.Host))
 	if u.Priority > 0 {
-		lines = append(lines, row("priority", u.Priority), row("try", u.Attempt), row("depth", u.Depth))
+		lines = append(lines, row("priority", u.PriorityWords()))
+		if u.Importance != nil {
+			lines = append(lines, row("importance", u.Importance))
+		}
+		if said := u.HostWords(); said != "" {
+			lines = append(lines, row("its host", said))
+		}
+		if u.Ahead != nil {
+			lines = append(lines, row("ahead", u.Ahead))
+		}
+		lines = append(lines, row("try", u.Attempt), row("depth", u.Depth))
 	}
 	if u.Visits > 0 {
 		lines = append(lines, row("visits", fmt.Sprintf("%d, of which %d found a change", u.Visits, u.Changes)))
