@@ -45,6 +45,10 @@ type Stats struct {
 	Done       [8]int64 // Done calls by Result
 	Retried    int64    // failed URLs that were scheduled again
 	Risen      int64    // waiting URLs that a Riser or a hint moved
+	Noted      int64    // notes that a URL may deserve more
+	Unnoted    int64    // notes for which there was no room
+	Walks      int64    // searches of hosts for the URLs that were noted
+	Walked     int64    // URLs that they looked at
 	GivenUp    int64    // URLs whose tries were used up, or whose hosts were given up
 	Deleted    int64    // URLs that Delete removed
 	Expired    int64    // leases that ended by their deadline
@@ -116,6 +120,7 @@ func (s *shard) statsLocked() Stats {
 		Scheduled: x.Scheduled, Finished: x.Finished, Leased: x.Leased, Pending: int64(s.finishing),
 		BackedOff: x.BackedOff, Quarantined: x.Quarantined,
 		Added: x.Added, Duplicates: x.Duplicates, Refused: x.Refused, HandedOut: x.HandedOut, Done: x.Done, Retried: x.Retried, Risen: x.Risen,
+		Noted: s.rises.Noted, Unnoted: s.rises.Dropped, Walks: s.rises.Walks, Walked: s.rises.Read,
 		GivenUp: x.GivenUp, Deleted: x.Deleted, Expired: x.Expired, Unreadable: x.Unreadable,
 	}
 	st.Rates.Added, st.Rates.HandedOut, st.Rates.Done = s.rates.Over(x.Totals(s.last))

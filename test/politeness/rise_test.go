@@ -338,7 +338,11 @@ func TestHintsRaise(t *testing.T) {
 			require.NoError(t, err)
 		}
 		hook.Of(w.F).Sweep()
-		require.EqualValues(t, 2, w.F.Stats().Risen)
+		st := w.F.Stats()
+		require.EqualValues(t, 2, st.Risen)
+		require.Equal(t, []int64{10, 0}, []int64{st.Noted, st.Unnoted}, "one a hint with a weight")
+		require.Positive(t, st.Walks)
+		require.GreaterOrEqual(t, st.Walked, st.Risen)
 		require.NoError(t, w.F.Check())
 		if w.Machine != nil {
 			w = w.Killed()
