@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -197,7 +198,13 @@ func (c *child) add(producer int) {
 				}
 			}
 			known = known[max(0, len(known)-100):]
-			_, _ = c.f.Add(context.Background(), known[rand.IntN(len(known)+1):]...)
+			again := slices.Clone(known[rand.IntN(len(known)+1):])
+			for i := range again {
+				if rand.IntN(2) == 0 {
+					again[i].Hint, again[i].Weight = true, float64(1+rand.IntN(7))
+				}
+			}
+			_, _ = c.f.Add(context.Background(), again...)
 		} else if errors.Is(err, frontier.ErrReopen) {
 			say("e")
 			time.Sleep(time.Hour)
