@@ -314,7 +314,7 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	r.c.counters.fetching.Add(int64(time.Since(began)))
 	r.c.addresses.note(q.URL, res, err)
 	if !uncontacted(err) && !r.stopped(err) {
-		r.c.outage.take(l.Host, r.c.gate.answered(siteOf(q.URL)), kindOf(res, err), res.Ended)
+		r.c.outage.take(l.Host, r.c.gate.answered(siteOf(q.URL)), kindOf(res, err), began, res.Ended)
 		if r.c.opts.OnFetch != nil {
 			r.c.opts.OnFetch(q.URL, res, err)
 		}

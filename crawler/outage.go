@@ -15,6 +15,9 @@
 // unreachable, the first failure since the host answered does not count, and the request is
 // repeated after the usual delay.
 //
+// A contact that began well before that answer is no evidence: for most of its time the network worked, and the
+// host was silent. Many hosts that fall silent together so hold up no others.
+//
 // Hosts that never answered are no evidence once others have answered: at the end of a crawl only
 // such hosts are left. A name that does not exist is no evidence either. Any answer of any host
 // ends an outage.
@@ -64,6 +67,7 @@ type outage struct {
 
 	mu       sync.Mutex
 	answered bool            // guarded by mu; a host has answered in this run
+	last     time.Time       // guarded by mu; when it did
 	silent   map[string]bool // guarded by mu; hosts without an answer since one; true: it did not refuse
 	excused  map[string]bool // guarded by mu; hosts whose first failure since their last answer was excused
 	since    time.Time       // guarded by mu
@@ -129,13 +133,14 @@ func kindOf(res *fetch.Result, err error) answerKind {
 	return nothing
 }
 
-// take records what a fetch from a host shows. known means that the host has answered in this run.
-func (o *outage) take(host string, known bool, kind answerKind, now time.Time) {
+// take records what a fetch from a host shows that lasted from began to now. known means that the host has
+// answered in this run.
+func (o *outage) take(host string, known bool, kind answerKind, began, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case kind == answered:
-		o.answered = true
+		o.answered, o.last = true, now
 		delete(o.excused, host)
 		clear(o.silent)
 		if o.since.IsZero() {
@@ -155,7 +160,7 @@ func (o *outage) take(host string, known bool, kind answerKind, now time.Time) {
 		}
 		o.expireLocked(now)
 		return
-	case o.answered && !known:
+	case o.answered && (!known || o.last.Sub(began) > now.Sub(o.last)):
 		return
 	}
 	o.silent[host] = o.silent[host] || known || kind == silence

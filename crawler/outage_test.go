@@ -179,42 +179,55 @@ func TestOutageEvidence(t *testing.T) {
 	now := time.Unix(1000, 0)
 	o := newOutage(slog.New(slog.DiscardHandler))
 	for range 10 {
-		o.take("a", false, silence, now)
-		o.take("b", false, silence, now)
-		o.take("c", false, nothing, now)
+		o.take("a", false, silence, now, now)
+		o.take("b", false, silence, now, now)
+		o.take("c", false, nothing, now, now)
 	}
 	assert.False(t, o.away(), "two hosts are too few")
-	o.take("c", false, refused, now)
-	o.take("d", false, refused, now)
+	o.take("c", false, refused, now, now)
+	o.take("d", false, refused, now, now)
 	assert.False(t, o.away(), "who refuses may be a host")
-	o.take("e", false, refused, now)
+	o.take("e", false, refused, now, now)
 	assert.True(t, o.away(), "five are too many")
-	o.take("z", false, answered, now)
+	o.take("z", false, answered, now, now)
 	assert.False(t, o.away())
 
 	for _, h := range []string{"a", "b", "c", "d", "e", "f"} {
-		o.take(h, false, silence, now)
+		o.take(h, false, silence, now, now)
 	}
 	assert.False(t, o.away(), "they never answered, and others have")
-	o.take("a", true, refused, now)
-	o.take("b", true, silence, now)
-	o.take("z", false, answered, now)
-	o.take("c", true, silence, now)
+	o.take("a", true, refused, now, now)
+	o.take("b", true, silence, now, now)
+	o.take("z", false, answered, now, now)
+	o.take("c", true, silence, now, now)
 	assert.False(t, o.away(), "one answered between")
-	o.take("a", true, refused, now)
-	o.take("b", true, silence, now)
+	o.take("a", true, refused, now, now)
+	o.take("b", true, silence, now, now)
 	assert.True(t, o.away())
-	o.take("b", true, silence, now.Add(outageMost-1))
+	o.take("b", true, silence, now.Add(outageMost-1), now.Add(outageMost-1))
 	assert.True(t, o.away())
-	o.take("b", true, silence, now.Add(outageMost))
+	o.take("b", true, silence, now.Add(outageMost), now.Add(outageMost))
 	assert.False(t, o.away(), "it has lasted too long")
 	assert.NotZero(t, o.began())
-	o.take("b", true, silence, now.Add(outageMost))
-	o.take("c", true, silence, now.Add(outageMost))
-	o.take("d", true, silence, now.Add(outageMost))
+	o.take("b", true, silence, now.Add(outageMost), now.Add(outageMost))
+	o.take("c", true, silence, now.Add(outageMost), now.Add(outageMost))
+	o.take("d", true, silence, now.Add(outageMost), now.Add(outageMost))
 	assert.False(t, o.away())
-	o.take("b", true, answered, now.Add(outageMost))
+	o.take("b", true, answered, now.Add(outageMost), now.Add(outageMost))
 	assert.Zero(t, o.began())
+}
+
+// A contact is evidence unless other hosts answered for most of its time.
+func TestSilenceBesideAnswersIsNoEvidence(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, since := range []time.Duration{0, 14 * time.Second, 16 * time.Second, 30 * time.Second, time.Hour} {
+		o := newOutage(slog.New(slog.DiscardHandler))
+		o.take("z", false, answered, now.Add(-since), now.Add(-since))
+		for _, h := range []string{"a", "b", "c"} {
+			o.take(h, true, silence, now.Add(-30*time.Second), now)
+		}
+		assert.Equal(t, since > 15*time.Second, o.away(), since)
+	}
 }
 
 func TestWhatAFetchTellsOfTheNetwork(t *testing.T) {
