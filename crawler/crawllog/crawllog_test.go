@@ -74,6 +74,21 @@ func TestARecordIsFoundAgain(t *testing.T) {
 	assert.Equal(t, Opened, oldest.Outcome)
 }
 
+func TestTheRecordsOfAHost(t *testing.T) {
+	l := open(t, filepath.Join(t.TempDir(), "ends.jsonl"), 0)
+	add(t, l, Record{URL: page(1), Host: "a.example", Outcome: Fetched}, Record{URL: "http://a.example:81/robots.txt", Host: "a.example", Outcome: Robots},
+		Record{URL: page(2), Host: "aa.example", Outcome: Fetched}, Record{URL: page(3), Host: "b.example", Outcome: Fetched, Reason: `"host":"a.example","outcome":"fetched"`},
+		Record{URL: page(4), Host: "a.example", Outcome: Gone}, Record{URL: "http://[::1]:81/", Host: "::1", Outcome: Fetched})
+	assert.Equal(t, []string{page(4), "http://a.example:81/robots.txt", page(1)}, urls(t, l.OfHost("a.example", "")))
+	assert.Equal(t, []string{"http://a.example:81/robots.txt"}, urls(t, l.OfHost("a.example", Robots)))
+	assert.Equal(t, []string{page(1)}, urls(t, l.OfHost("a.example", Fetched)))
+	assert.Equal(t, []string{"http://[::1]:81/"}, urls(t, l.OfHost("::1", "")))
+	assert.Empty(t, urls(t, l.OfHost("example", "")))
+	for _, err := range l.OfHost("", "") {
+		assert.ErrorContains(t, err, "no host given")
+	}
+}
+
 // The files stay within the bound, what is left has no gap and is in order, and a log that is
 // opened again continues with them.
 func TestTheOldestFilesGo(t *testing.T) {

@@ -100,6 +100,23 @@ func needle(url string) ([]byte, error) {
 	return line[from : to+1], nil
 }
 
+// hostNeedle returns the encoding of a host and an outcome in a line; of the host alone if o is empty.
+func hostNeedle(host string, o Outcome) ([]byte, error) {
+	line, err := (&Record{Host: host, Outcome: o}).MarshalLine()
+	if err != nil {
+		return nil, err
+	}
+	from := bytes.Index(line, []byte(`"host":`))
+	if from < 0 {
+		return nil, errors.New("crawllog: no host given")
+	}
+	to := len(line) - len("}\n")
+	if o == "" {
+		to = bytes.Index(line, []byte(`"outcome":`))
+	}
+	return line[from:to], nil
+}
+
 // parse reads a line.
 func parse(line []byte) (r Record, err error) {
 	if err := json.Unmarshal(line, &r); err != nil {

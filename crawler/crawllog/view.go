@@ -247,6 +247,25 @@ func (v View) Of(url string) iter.Seq2[Record, error] {
 	}
 }
 
+// OfHost returns the records of a host key with an outcome, or with any if it is empty, newest first. An
+// error is the last.
+func (v View) OfHost(host string, o Outcome) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		n, err := hostNeedle(host, o)
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		for r, err := range v.backward(n) {
+			switch {
+			case errors.Is(err, ErrLine) || err == nil && (r.Host != host || o != "" && r.Outcome != o):
+			case !yield(r, err):
+				return
+			}
+		}
+	}
+}
+
 // Oldest returns the oldest record; ok is false if there is none.
 func (v View) Oldest() (r Record, ok bool, err error) {
 	for r, err := range v.All() {
