@@ -51,7 +51,11 @@ func (c *Console) endsPage(r *http.Request) (any, error) {
 	d := endsData{Words: endWords, EndsQuery: EndsQuery{
 		What: r.FormValue("what"), Host: strings.TrimSpace(r.FormValue("host")), Match: strings.TrimSpace(r.FormValue("match")), N: mostEnds,
 	}}
-	if key, err := KeyOf(c.f, d.Host); err == nil {
+	if d.Host != "" {
+		key, err := KeyOf(c.f, d.Host)
+		if err != nil {
+			return nil, &badRequest{err}
+		}
 		d.Host = key
 	}
 	if d.What != "" && !slices.Contains(endWords, d.What) {

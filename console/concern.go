@@ -73,15 +73,35 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 	return x
 }
 
-// over reports whether all URLs of a host are done, as far as is known: its first page is known, or it
-// was contacted recently.
+// over reports whether all URLs of a host without waiting URLs are done, as far as is known: it was contacted recently,
+// the record has it, or its first page is known. Only the last of these asks for a URL, because a host's key does not
+// tell its ports.
 func (c *Console) over(ctx context.Context, host string) bool {
-	for _, scheme := range []string{"http://", "https://"} {
-		if s, err := c.f.Status(ctx, frontier.Entry{URL: scheme + host + "/"}); err == nil && s.State != frontier.URLUnknown {
+	ctx, stop := context.WithTimeout(ctx, countFor)
+	defer stop()
+	if len(c.o.Watch.lastOf(func(f Fetch) bool { return f.Host == host })) > 0 {
+		return true
+	}
+	if c.o.Newest != nil {
+		if ends, err := c.o.Newest(ctx, EndsQuery{Host: host, N: 1}); err == nil && len(ends) > 0 {
 			return true
 		}
 	}
-	return len(c.o.Watch.lastOf(func(f Fetch) bool { return f.Host == host })) > 0
+	name := host
+	if strings.Contains(name, ":") {
+		name = "[" + name + "]"
+	}
+	for _, crawl := range append([]uint32{0}, c.f.Crawls()...) {
+		for _, scheme := range []string{"http://", "https://"} {
+			if s, err := c.f.Status(ctx, frontier.Entry{URL: scheme + name + "/", Crawl: crawl}); err == nil && s.State != frontier.URLUnknown {
+				return true
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return false
 }
 
 // noURL states that no URL of a host waits, is scheduled or is being fetched.

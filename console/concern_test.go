@@ -4,7 +4,9 @@ package console_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
+	"net/url"
 	"testing"
 	"time"
 
@@ -65,6 +67,60 @@ func TestHostsThatAreDone(t *testing.T) {
 	h, err = c.Host(t.Context(), "nosuch.other")
 	require.NoError(t, err)
 	assert.Equal(t, "the crawl has no URL of it", h.Why)
+}
+
+// A host's key does not tell its ports: what is known of a host is not asked of a URL that is made of its key.
+func TestHostsThatAreDoneAtOtherPorts(t *testing.T) {
+	met := func(_ context.Context, q console.EndsQuery) ([]console.End, error) {
+		if q.Host == "a.example" || q.Host == "2001:db8::1" {
+			return []console.End{{URL: "one"}}[:q.N], nil
+		}
+		return nil, nil
+	}
+	for name, c := range map[string]struct {
+		at string
+		o  console.Options
+	}{
+		"recorded":            {at: ":8080/x", o: console.Options{Newest: met}},
+		"the first page only": {at: "/"}, // an IPv6 address has brackets there
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := frontier.Open(t.Context(), frontier.Options{Delay: frontier.FixedDelay(0)})
+			require.NoError(t, err)
+			con, err := console.New(f, c.o)
+			require.NoError(t, err)
+			defer func() {
+				require.NoError(t, con.Close())
+				assert.NoError(t, f.Check())
+				require.NoError(t, f.Close())
+			}()
+			_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example" + c.at}, frontier.Entry{URL: "http://[2001:db8::1]" + c.at, Crawl: 7})
+			require.NoError(t, err)
+			for range 2 {
+				l, err := f.Next(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, f.Done(l, frontier.Outcome{}))
+			}
+			cl := console.Direct(con)
+			for _, host := range []string{"a.example", "A.example.", "2001:db8::1", "[2001:DB8::1]"} {
+				for _, do := range []string{"pause", "block", "forget", "clear"} {
+					r, err := cl.Do(t.Context(), console.Action{Do: do, Scope: host, For: map[string]console.Duration{"block": 1e9}[do]})
+					require.NoError(t, err)
+					assert.Contains(t, r.Said, ": all its URLs are done", do)
+				}
+				r, err := cl.Do(t.Context(), console.Action{Do: "delete", Scope: host})
+				require.NoError(t, err)
+				assert.Contains(t, r.Said, "deleted: all its URLs are done")
+				h, err := cl.Host(t.Context(), host)
+				require.NoError(t, err)
+				assert.Equal(t, "all its URLs are done", h.Why)
+				assert.Equal(t, 303, ask(con.Page(), "GET", "/url?url="+url.QueryEscape(host), "", "").Code, "the box finds it")
+			}
+			h, err := cl.Host(t.Context(), "b.example")
+			require.NoError(t, err)
+			assert.Equal(t, "the crawl has no URL of it", h.Why)
+		})
+	}
 }
 
 func TestABlockEndsByTheZeroTimeOnly(t *testing.T) {

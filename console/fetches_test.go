@@ -99,6 +99,7 @@ func TestThePageListsEnds(t *testing.T) {
 		assert.Contains(t, page, s)
 	}
 	assert.Equal(t, 400, ask(w.c.Page(), "GET", "/ends?what=nope", "", "").Code)
+	assert.Equal(t, 400, ask(w.c.Page(), "GET", "/ends?host=a.example:80", "", "").Code, "all ports are one host")
 }
 
 // The box asks about a host as well as about a URL, and what is neither is explained.

@@ -237,9 +237,10 @@ func level(kind string) string {
 // urlPage shows a URL. Given a host, it redirects to the host's page.
 func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
 	asked := strings.TrimSpace(r.FormValue("url"))
-	if s, err := ParseScope(asked); err == nil && !strings.ContainsAny(asked, "/ ") && !strings.HasPrefix(asked, "*") {
-		if _, err := c.f.Host(r.Context(), strings.ToLower(s.String())); err == nil || !strings.Contains(asked, ":") {
-			lead(w, r, "host?name="+url.QueryEscape(strings.ToLower(asked)), http.StatusSeeOther)
+	if s, err := ScopeOf(c.f, asked); err == nil && !strings.ContainsAny(asked, "/ ") && !strings.HasPrefix(asked, "*") {
+		name := s.String()
+		if _, err := c.f.Host(r.Context(), name); err == nil || !strings.Contains(asked, ":") || c.over(r.Context(), name) {
+			lead(w, r, "host?name="+url.QueryEscape(name), http.StatusSeeOther)
 			return
 		}
 	}

@@ -148,6 +148,11 @@ func (w *recordFlags) newest(dir string) func(context.Context, console.EndsQuery
 	if w.ends == nil || dir == "" {
 		return nil
 	}
+	return newestIn(dir)
+}
+
+// newestIn returns console.Options.Newest for a crawl's folder.
+func newestIn(dir string) func(context.Context, console.EndsQuery) ([]console.End, error) {
 	return func(ctx context.Context, q console.EndsQuery) (list []console.End, err error) {
 		f := endsFilter{host: q.Host, match: q.Match, looks: mostLooked}
 		if q.What != "" {

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler/crawllog"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
 // became prints what the frontier and the record know about a URL.
@@ -43,7 +44,7 @@ func (p *printer) became(u console.URL, dir string) error {
 		if err != nil {
 			return err
 		}
-		reasons, err := robotsRows(dir, u.URL)
+		reasons, err := robotsOfURL(dir, u.URL)
 		return cmp.Or(err, p.table(slices.Concat(urlRows(u), more, reasons)...))
 	}
 	if u.State == "known" {
@@ -75,22 +76,39 @@ func unrecorded(u console.URL, dir string) (rows []string, err error) {
 	return nil, nil
 }
 
-// robotsRows explain why a site's URLs wait, if its robots.txt could not be fetched last time.
-func robotsRows(dir string, urls ...string) (rows []string, err error) {
-	for _, of := range urls {
-		u, err := url.Parse(of)
-		if err != nil {
-			continue
-		}
-		r, ok, err := crawllog.NewView(endsPath(dir)).Find(u.Scheme + "://" + u.Host + "/robots.txt")
+// robotsOfURL explains why a URL waits, if its site's robots.txt could not be fetched last time.
+func robotsOfURL(dir, of string) (rows []string, err error) {
+	u, err := url.Parse(of)
+	if err != nil {
+		return nil, nil
+	}
+	r, ok, err := crawllog.NewView(endsPath(dir)).Find(u.Scheme + "://" + u.Host + "/robots.txt")
+	if err != nil || !ok {
+		return nil, err
+	}
+	return robotsRow(&r), nil
+}
+
+// robotsOfHost is robotsOfURL for each site of a host, at whatever port.
+func robotsOfHost(dir, host string) (rows []string, err error) {
+	seen := map[string]bool{}
+	for r, err := range crawllog.NewView(endsPath(dir)).OfHost(host, crawllog.Robots) {
 		if err != nil {
 			return nil, err
 		}
-		if ok && r.Outcome == crawllog.Robots && r.Reason != "" {
-			rows = append(rows, row("robots.txt", r.Sentence()), row("asked", moment(r.Time)))
+		if !seen[r.URL] {
+			seen[r.URL] = true
+			rows = append(rows, robotsRow(&r)...)
 		}
 	}
 	return rows, nil
+}
+
+func robotsRow(r *crawllog.Record) []string {
+	if r.Outcome != crawllog.Robots || r.Reason == "" {
+		return nil
+	}
+	return []string{row("robots.txt", r.Sentence()), row("asked", moment(r.Time))}
 }
 
 // lastEnd returns the latest record of a URL, among ends or else among links that were not taken.
@@ -137,7 +155,12 @@ func endsFlags() []cli.Flag {
 
 // filterOf reads the flags. usual is the default of -outcome.
 func filterOf(cmd *cli.Command, usual ...crawllog.Outcome) (f endsFilter, err error) {
-	f.host, f.rule = cmd.String("host"), cmd.String("rule")
+	f.rule = cmd.String("rule")
+	if cmd.IsSet("host") {
+		if f.host, err = hostkey.Spelled(cmd.String("host")); err != nil {
+			return f, usageError(fmt.Sprintf("%s: -host: %v", cmd.Name, err))
+		}
+	}
 	for _, o := range usual {
 		f.outcomes = append(f.outcomes, string(o))
 	}
@@ -166,7 +189,11 @@ func (f endsFilter) of(dir string) iter.Seq2[crawllog.Record, error] {
 			paths = append(paths, notTakenPath(dir))
 		}
 		for _, path := range paths {
-			for r, err := range crawllog.NewView(path).Backward() {
+			all := crawllog.NewView(path).Backward()
+			if f.host != "" {
+				all = crawllog.NewView(path).OfHost(f.host, "")
+			}
+			for r, err := range all {
 				if looked++; f.looks > 0 && looked > f.looks {
 					return
 				}

@@ -266,6 +266,50 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	assert.NotContains(t, ok("ends", "-outcome", "fetched"), "robots.txt")
 }
 
+// What is known of a host is found by its name, whatever its ports are: by every command that takes a host.
+func TestAHostAtAnotherPort(t *testing.T) {
+	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(away.Close)
+	addr, _ := moody(t)
+	dir := filepath.Join(t.TempDir(), "state")
+	status, _, stderr := command(t, t.Context(), "-dir", dir, "-allow-network", "127.0.0.0/8,::1/128", "-ports", "any", "-delay", "0s", "-retry-tries", "1", "http://"+addr+"/x")
+	require.Zero(t, status, stderr)
+	ok := func(args ...string) string {
+		t.Helper()
+		status, out, stderr := operate(t, append([]string{args[0], "-dir", dir}, args[1:]...)...)
+		require.Zero(t, status, stderr)
+		return out
+	}
+	const done = "all its URLs are done"
+	for _, host := range []string{"127.0.0.1", "http://" + addr + "/", "2130706433"} {
+		for _, args := range [][]string{{"explain"}, {"pause"}, {"unpause"}, {"block", "-for", "1h"}, {"delay", "", "3s"}, {"priority", "", "2"}, {"limit", "-pages", "9"}, {"forget"}, {"clear"}, {"delete", "-yes"}} {
+			if args[0] == "explain" && strings.Contains(host, "/") {
+				continue // that is a URL
+			}
+			if len(args) > 1 && args[1] == "" {
+				args[1] = host
+			} else {
+				args = append(args, host)
+			}
+			assert.Contains(t, ok(args...), done, args)
+		}
+	}
+	assert.NotContains(t, ok("pause", "127.0.0.2"), done)
+	assert.Contains(t, ok("ends", "-host", "0x7f.1"), addr+"/x")
+	for _, name := range []string{"ends", "retry"} {
+		status, _, stderr = operate(t, name, "-dir", dir, "-host", addr)
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, stderr, `want "127.0.0.1": all ports are one host`)
+	}
+
+	dir = filepath.Join(t.TempDir(), "held")
+	status, _, stderr = command(t, t.Context(), "-dir", dir, "-allow-network", "127.0.0.0/8", "-ports", "any", "-delay", "0s", "-max-time", "1s", away.URL+"/x")
+	require.Equal(t, exitLimit, status, stderr)
+	assert.Regexp(t, "robots.txt +.*503", ok("explain", "127.0.0.1"))
+}
+
 // A list of ends costs no more where few URLs were fetched many times.
 func TestAListOfEndsExaminesSoManyRecords(t *testing.T) {
 	dir := t.TempDir()

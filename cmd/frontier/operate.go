@@ -220,7 +220,7 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 	if err != nil {
 		return mistyped(err)
 	}
-	reasons, err := robotsRows(cmd.String("dir"), "https://"+x.Host, "http://"+x.Host)
+	reasons, err := robotsOfHost(cmd.String("dir"), x.Host)
 	return cmp.Or(err, out.host(x, reasons...))
 }
 

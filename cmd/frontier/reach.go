@@ -242,6 +242,9 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 	}
 	norm := urlnorm.New().Accept("gopher", "70") // whatever the crawl's protocols are
 	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Typed, Parked: parkedIn(f), Lot: crawler.Lot, AtRest: true}
+	if !servedFolder(dir) {
+		co.Newest = newestIn(dir)
+	}
 	var c *console.Console
 	if err = prepare(f, &co); err == nil {
 		c, err = console.New(f, co)
