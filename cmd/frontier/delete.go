@@ -25,7 +25,11 @@ func deleteCommand() *cli.Command {
 		if err := noMore(args[1:]); err != nil {
 			return err
 		}
-		a := console.Action{Do: "delete", Scope: args[0], Dry: true}
+		scope, err := scopeArg(args[0])
+		if err != nil {
+			return err
+		}
+		a := console.Action{Do: "delete", Scope: scope, Dry: true}
 		if !cmd.Bool("yes") {
 			r, err := c.Do(ctx, a)
 			if err != nil {

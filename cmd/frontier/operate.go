@@ -66,7 +66,9 @@ func doing(name, args, usage string, action func(cmd *cli.Command, args []string
 		if err != nil {
 			return err
 		}
-		a.Scope = args[0]
+		if a.Scope, err = scopeArg(args[0]); err != nil {
+			return err
+		}
 		r, err := c.Do(ctx, a)
 		if err != nil {
 			return mistyped(err)
@@ -92,6 +94,14 @@ func mistyped(err error) error {
 		return usageError(e.Message)
 	}
 	return err
+}
+
+// scopeArg refuses the word all: it would be a host of that name, and hardly anybody means one.
+func scopeArg(s string) (string, error) {
+	if strings.EqualFold(s, "all") {
+		return "", usageError(s + " would be a host of that name; want '*' for all hosts, or http://" + s + "/ for that host")
+	}
+	return s, nil
 }
 
 // errNoScope is returned when a command names no hosts.
@@ -183,8 +193,12 @@ func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) erro
 	if sort := cmd.String("sort"); sort != "domain" && sort != "waiting" {
 		return usageError(fmt.Sprintf("hosts: -sort is %q; want domain or waiting", sort))
 	}
+	scope, err := scopeArg(cmd.String("scope"))
+	if err != nil {
+		return err
+	}
 	q := console.HostsQuery{
-		Scope: cmd.String("scope"), After: cmd.String("after"), N: cmd.Int("n"), Reason: cmd.String("reason"), Match: cmd.String("match"), Sort: cmd.String("sort"), Sunk: cmd.Bool("sunk"),
+		Scope: scope, After: cmd.String("after"), N: cmd.Int("n"), Reason: cmd.String("reason"), Match: cmd.String("match"), Sort: cmd.String("sort"), Sunk: cmd.Bool("sunk"),
 	}
 	var all console.HostList
 	for { // a part may be short because the search took long
@@ -240,7 +254,11 @@ func urls(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error
 	if err := rows(cmd); err != nil {
 		return err
 	}
-	x, err := c.URLs(ctx, cmd.Args().First(), cmd.String("after"), cmd.Int("n"))
+	scope, err := scopeArg(cmd.Args().First())
+	if err != nil {
+		return err
+	}
+	x, err := c.URLs(ctx, scope, cmd.String("after"), cmd.Int("n"))
 	if err != nil {
 		return mistyped(err)
 	}

@@ -98,7 +98,11 @@ func parseRule(text string) (x rule, err error) {
 	if len(words) < 2 {
 		return x, errors.New("want a host, *.domain, * or crawl:NUMBER, and what holds for it, as in delay=30s")
 	}
-	if x.scope, err = console.ParseScope(words[0]); err != nil {
+	scope, err := scopeArg(words[0])
+	if err != nil {
+		return x, err
+	}
+	if x.scope, err = console.ParseScope(scope); err != nil {
 		return x, err
 	}
 	x.crawl = strings.HasPrefix(words[0], "crawl:")
