@@ -32,7 +32,7 @@ func TestSeedReportsBadURLsByIndex(t *testing.T) {
 func TestOptionsReportEveryFault(t *testing.T) {
 	f := openFrontier(t, frontier.Options{})
 	_, err := New(f, Options{Workers: -1, MaxPages: -2, Grace: -3, Scope: Scope{MaxDepth: -4}})
-	for _, want := range []string{"Workers is -1", "MaxPages is -2", "Grace is -3ns", "Scope.MaxDepth is -4"} {
+	for _, want := range []string{"Workers is -1; want 1 to 65536", "MaxPages is -2", "Grace is -3ns", "Scope.MaxDepth is -4"} {
 		assert.ErrorContains(t, err, want)
 	}
 	_, err = New(f, Options{UserAgent: "a\nb"})

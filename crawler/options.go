@@ -31,13 +31,16 @@ type Fetcher interface {
 	Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error)
 }
 
+// maxWorkers is the most workers: each takes memory from the first moment.
+const maxWorkers = 1 << 16
+
 // Options configure a Crawler. The zero value crawls politely with no limits.
 type Options struct {
 	// Workers is how many pages are processed at once at most, and how many contacts with hosts that
 	// answer promptly there are. Zero means 16. Contacts with other hosts need no worker: there are
 	// up to 24 of them for each worker, 1024 in all (or as many as there are workers), and half as
 	// many as the process may have descriptors. A warning says if that is too few. With one worker
-	// there is one contact at a time.
+	// there is one contact at a time. There may be 65536 workers.
 	Workers int
 	// UserAgent is sent with every request; its product token selects the rules in robots.txt. It
 	// should say how to reach you. Empty means fetch.DefaultUserAgent.
@@ -249,8 +252,8 @@ func (o Options) withDefaults() (Options, error) {
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.Workers < 1 {
-		bad("Workers is %d; want >= 1", o.Workers)
+	if o.Workers < 1 || o.Workers > maxWorkers {
+		bad("Workers is %d; want 1 to %d", o.Workers, maxWorkers)
 	}
 	for _, x := range []struct {
 		name string

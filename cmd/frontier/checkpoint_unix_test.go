@@ -158,6 +158,7 @@ func TestBadCheckpoints(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	status, _, stderr = command(t, t.Context(), "-dir", filepath.Join(dir, "state"), "-checkpoint-dir", file, "http://a.example/")
-	assert.Equal(t, exitError, status)
-	assert.Contains(t, stderr, "backup: ")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, "want a folder, and this is a file")
+	assert.NoDirExists(t, filepath.Join(dir, "state"))
 }

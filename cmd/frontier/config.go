@@ -34,6 +34,7 @@ func (o *options) readConfig(path string) error {
 	if len(b) > maxConfig {
 		return fmt.Errorf("%s is too large for a configuration: over 1 MiB", path)
 	}
+	b = bytes.TrimPrefix(b, []byte("\ufeff")) // some editors begin a file with it
 	r := configReader{o: o, data: b, faulty: map[int]bool{}}
 	o.file = path
 	r.read()

@@ -102,10 +102,14 @@ func TestFlagsCountBeforeTheFile(t *testing.T) {
 	assert.Contains(t, out, "\nmin-delay = '2s'\n")
 }
 
+func TestAByteOrderMark(t *testing.T) {
+	assert.Contains(t, printed(t, "-config", configured(t, "\ufeffworkers = 7\n"), "http://a.example/"), "\nworkers = 7\n")
+}
+
 // All faults of a file are reported at once, each with its line, and nothing is done.
 func TestAllFaultsOfAConfiguration(t *testing.T) {
 	lines := []struct{ text, says string }{
-		{`workers = 0`, `workers is 0; want >= 1`},
+		{`workers = 0`, `workers is 0; want 1 to 65536`},
 		{`wrokers = 5`, `there is no option "wrokers"; did you mean "workers"?`},
 		{`grace = 3`, `grace: want a time as in 500ms, 90s, 15m or 24h, in quotes; this is 3`},
 		{`timeout = "soon"`, `timeout is "soon"; want a time as in`},

@@ -77,7 +77,7 @@ func TestBadResume(t *testing.T) {
 	check(exitUsage, "which crawl?")
 	check(exitUsage, "which crawl?", state, "http://a.example/")
 	check(exitUsage, "which crawl?", "-dir", state, state)
-	check(exitUsage, "-workers is 0; want >= 1", "-workers", "0", state)
+	check(exitUsage, "-workers is 0; want 1 to 65536", "-workers", "0", state)
 	check(exitUsage, "there is no crawl in "+empty, empty)
 	check(exitUsage, "there is no folder /nothing/there", "/nothing/there")
 	check(exitUsage, kept+" is a file", "-dir", kept)

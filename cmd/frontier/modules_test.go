@@ -79,7 +79,7 @@ func TestBadModules(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	for _, flag := range []string{"-warc", "-seen", "-stats"} {
 		status, _, stderr := command(t, t.Context(), flag, file, "http://a.example/")
-		assert.Equal(t, exitError, status)
-		assert.Contains(t, stderr, "file")
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, stderr, "want a folder, and this is a file")
 	}
 }

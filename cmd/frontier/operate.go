@@ -222,7 +222,9 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 	}
 	if u, err := url.Parse(args[0]); err == nil && u.IsAbs() && strings.Contains(args[0], "://") {
 		x, err := c.URL(ctx, cmd.Uint32("crawl"), args[0])
-		if err != nil {
+		if e, ok := errors.AsType[*console.APIError](err); ok && e.Code == http.StatusUnprocessableEntity {
+			return usageError("explain: " + strings.TrimPrefix(e.Message, "console: "))
+		} else if err != nil {
 			return err
 		}
 		return out.became(x, cmd.String("dir"))
@@ -466,6 +468,9 @@ func repairCommand() *cli.Command {
 			}
 			if cmd.String("dir") == "" {
 				return errNoDir
+			}
+			if !exists(cmd.String("dir")) {
+				return hasCrawl(cmd.String("dir"))
 			}
 			r, err := spill.Repair(ctx, cmd.String("dir"), cmd.Args().First(), spill.Options{})
 			if err == nil {

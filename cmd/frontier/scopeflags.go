@@ -126,6 +126,9 @@ func (s *settings) seed(typed string) (string, error) {
 	case !strings.Contains(typed, "://") && !dotted(u):
 		return "", errors.New("want a URL like https://example.org/, or a host name with a dot in it")
 	}
+	if _, err := frontier.HostName(u); err != nil {
+		return "", err
+	}
 	return u, nil
 }
 

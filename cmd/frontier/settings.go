@@ -151,8 +151,11 @@ func (s *settings) judgeCrawl() {
 	if s.memory > 0 && s.memory < leastMemory {
 		s.bad("want at least 8M", "memory")
 	}
-	if info, err := os.Stat(s.dir); s.dir != "" && err == nil && !info.IsDir() {
-		s.bad("want a folder, and this is a file", "dir")
+	for _, name := range []string{"dir", "checkpoint-dir", "temp", "warc", "seen", "stats"} {
+		path := s.find(name).Value.String()
+		if info, err := os.Stat(path); path != "" && err == nil && !info.IsDir() {
+			s.bad("want a folder, and this is a file", name)
+		}
 	}
 	if f, err := frontier.Open(context.Background(), frontier.Options{MemoryBudget: int64(s.memory)}); err != nil {
 		s.wrong(err, "memory")
@@ -161,8 +164,8 @@ func (s *settings) judgeCrawl() {
 	}
 	s.log.validate(s.options)
 	s.bound.validate(s.options)
-	if s.crawler.Workers < 1 {
-		s.bad("want >= 1", "workers")
+	if s.crawler.Workers < 1 || s.crawler.Workers > 1<<16 {
+		s.bad("want 1 to 65536", "workers")
 	}
 	if s.crawler.MaxPages < 0 {
 		s.bad("want >= 0", "max-pages")
