@@ -95,3 +95,11 @@ func TestWhatIsTold(t *testing.T) {
 	require.NotNil(t, m)
 	assert.Equal(t, []string{"1929", "56022"}, m[1:])
 }
+
+// A crowd has one contact in 16 with an address, and two more at the begin.
+func TestWhatACrowdLeaves(t *testing.T) {
+	assert.InDelta(t, 48.0/54, company{crowd: 300}.due(54), 1e-9, "a minute")
+	assert.Greater(t, company{crowd: 300}.due(114), 0.9, "two")
+	assert.Greater(t, company{crowd: 300}.due(1e6), 0.937)
+	assert.EqualValues(t, 1, company{silent: 100}.due(54))
+}
