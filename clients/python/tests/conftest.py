@@ -80,9 +80,16 @@ Answer = tuple[int, bytes]
 
 class Stub:
     """An HTTP server that answers by a function of path and body, or passes a
-    request on to a real server where that returns None."""
+    request on to a real server where that returns None: as forth changes its body, and the answer as
+    back changes that."""
 
-    def __init__(self, answer: Callable[[str, bytes], Answer | None], server: Server | None = None) -> None:
+    def __init__(
+        self,
+        answer: Callable[[str, bytes], Answer | None],
+        server: Server | None = None,
+        forth: Callable[[bytes], bytes] = bytes,
+        back: Callable[[bytes], bytes] = bytes,
+    ) -> None:
         behind = "" if server is None else server.url
 
         class Handler(BaseHTTPRequestHandler):
@@ -92,10 +99,10 @@ class Stub:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 got = answer(self.path, body)
                 if got is None:
-                    kept = {k: v for k, v in self.headers.items() if k in ("Content-Type", "Accept")}
+                    kept = {k: v for k, v in self.headers.items() if k.title() in ("Content-Type", "Accept")}
                     try:
-                        with urlopen(Request(behind + self.path, body or None, kept, method=self.command)) as a:
-                            got = a.status, a.read()
+                        with urlopen(Request(behind + self.path, forth(body) or None, kept, method=self.command)) as a:
+                            got = a.status, back(a.read())
                     except HTTPError as e:
                         got = e.code, e.read()
                 self.send_response(got[0])

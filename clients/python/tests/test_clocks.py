@@ -6,19 +6,23 @@ import json
 import os
 import random
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 from conftest import Server, Stub
+from site_of_tests import Site
+from test_examples import CRAWLEE, EXAMPLES, needs_crawlee
+from test_scrapy import SPIDER
 
 from frontier_client import Client, Entry, Lease, Outcome
 
-CONTACTS = 1000 if os.environ.get("FRONTIER_LONG") else 100
+LONG = bool(os.environ.get("FRONTIER_LONG"))
+CONTACTS = 1000 if LONG else 100
 HOSTS = 20
 DELAY_S = 0.25
 
@@ -39,6 +43,11 @@ def moved(body: bytes, by: float) -> bytes:
         return b'"%sZ"' % t.isoformat(timespec="milliseconds").encode()
 
     return _DATE.sub(move, body)
+
+
+def behind(server: Server, ahead: Callable[[], float]) -> Stub:
+    """The server, as a machine has it whose clock is ahead of the server's."""
+    return Stub(lambda path, body: None, server, lambda b: moved(b, ahead()), lambda b: moved(b, -ahead()))
 
 
 class Web:
@@ -68,20 +77,11 @@ def test_the_clocks_of_two_machines(server: Server, clock: str) -> None:
     server.delay(DELAY_S)
     ahead, web = CLOCKS[clock], Web()
 
-    def answer(path: str, body: bytes) -> tuple[int, bytes]:
-        accept = "application/x-ndjson" if path in ("/v1/urls", "/v1/done") else "application/json"
-        head = {"Content-Type": accept, "Accept": accept}
-        try:
-            with urlopen(Request(server.url + path, moved(body, ahead()) or None, head)) as a:
-                return a.status, moved(a.read(), -ahead())
-        except HTTPError as e:
-            return e.code, e.read()
-
     def end(client: Client, lease: Lease) -> None:
         began, ended = web.fetch(lease.host)
         client.done(lease, Outcome("visited", ended=ended, duration_s=ended - began))
 
-    with Stub(answer) as proxy, Client(proxy.url) as client:
+    with behind(server, ahead) as proxy, Client(proxy.url) as client:
         client.add([Entry(f"http://h{i % HOSTS}.test/{i}", not_before_s=0.1) for i in range(CONTACTS)])
 
         def work() -> None:
@@ -96,6 +96,31 @@ def test_the_clocks_of_two_machines(server: Server, clock: str) -> None:
         for w in workers:
             w.join()
     assert (web.contacts, web.early) == (CONTACTS, 0)
+
+
+@pytest.mark.parametrize("clock", CLOCKS if LONG else ["1.5 s behind", "60 s ahead"])
+@pytest.mark.parametrize(
+    "crawler",
+    [
+        [sys.executable, str(SPIDER), "{}"],
+        [sys.executable, str(EXAMPLES / "client.py")],
+        pytest.param(["node", str(CRAWLEE / "crawl.mjs")], marks=needs_crawlee),
+    ],
+    ids=["scrapy", "client.py", "crawlee"],
+)
+def test_crawlers_on_other_machines(server: Server, clock: str, crawler: list[str]) -> None:
+    """The log of the sites decides."""
+    server.delay(DELAY_S)
+    web = Site(hosts=HOSTS, pages=48) if LONG else Site(hosts=4, pages=8)
+    with behind(server, CLOCKS[clock]) as proxy:
+        done = subprocess.run(
+            [*crawler[:2], proxy.url, *crawler[2:], *(h + "/0" for h in web.hosts)], capture_output=True, text=True, timeout=240
+        )
+    web.close()
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [web.wanted() - paths for paths in web.asked().values()] == [set()] * len(web.hosts)
+    assert len(web.log) > (1000 if LONG else 4 * 10)
+    assert web.early(DELAY_S) == []
 
 
 def test_a_lease_ends_by_the_spans_of_its_answer() -> None:
