@@ -76,6 +76,21 @@ func TestAWatchSeesRequests(t *testing.T) {
 	_, err = on.f.Add(t.Context(), frontier.Entry{URL: "http://a.example:81/x"})
 	require.NoError(t, err)
 	assert.Contains(t, ask(on.c.Page(), "GET", "/url?url=http://a.example:81/x", "", "").Body.String(), "status 200, unreadable http://a.example:81/robots.txt")
+	on = newWorld(t, console.Options{Ends: func(context.Context, string) ([]console.End, error) {
+		return []console.End{{At: time.Now(), What: "robots", Status: 200}}, nil
+	}, Newest: func(_ context.Context, q console.EndsQuery) ([]console.End, error) {
+		if q.What == "robots" && q.Host != "b.example" {
+			return []console.End{{URL: "http://" + q.Host + ":81/robots.txt", At: time.Now(), What: "robots", Status: 503, Reason: "busy"}}, nil
+		}
+		return nil, nil
+	}})
+	_, err = on.f.Add(t.Context(), frontier.Entry{URL: "http://a.example:81/x"}, frontier.Entry{URL: "http://b.example/x"},
+		frontier.Entry{URL: "http://late.example/x", NotBefore: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	assert.NotContains(t, ask(on.c.Page(), "GET", "/url?url=http://a.example:81/x", "", "").Body.String(), "was not read", "it was")
+	assert.Contains(t, ask(on.c.Page(), "GET", "/host?name=a.example", "", "").Body.String(), "http://a.example:81/robots.txt was not read")
+	assert.Contains(t, ask(on.c.Page(), "GET", "/host?name=late.example", "", "").Body.String(), "http://late.example:81/robots.txt was not read")
+	assert.NotContains(t, ask(on.c.Page(), "GET", "/host?name=b.example", "", "").Body.String(), "was not read")
 	on = newWorld(t, console.Options{Normalize: func(u string) (string, error) { return u, nil }})
 	_, err = on.f.Add(t.Context(), frontier.Entry{URL: "http://a.example/%", Host: "a.example"})
 	require.NoError(t, err)

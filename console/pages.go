@@ -5,6 +5,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func (c *Console) pages(mux *http.ServeMux) {
 	}
 	show("/{$}", "overview.html", "Overview", c.overview)
 	show("/hosts", "hosts.html", "Hosts", c.hostsPage)
-	show("/host", "host.html", "Host", c.host)
+	show("/host", "host.html", "Host", c.hostPage)
 	show("/urls", "urls.html", "URLs", c.urlsPage)
 	show("/ends", "ends.html", "Ends", c.endsPage)
 	show("/rules", "rules.html", "Rules", c.rulesPage)
@@ -248,8 +249,8 @@ func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
 	if u, ok := x.(URL); ok && (u.State == "waiting" || u.State == "scheduled") {
 		if site, bad := url.Parse(u.URL); bad == nil {
 			ends, _ := c.ends(r.Context(), site.Scheme+"://"+site.Host+"/robots.txt")
-			if len(ends) > 0 && ends[0].What == "robots" {
-				u.Why += fmt.Sprintf("; robots.txt of its site was not read %s ago: status %d, %s", Ago(c.f.Now().Sub(ends[0].At)), ends[0].Status, ends[0].Reason)
+			if len(ends) > 0 {
+				u.Why += c.unread(ends[0])
 				x = u
 			}
 		}
@@ -258,6 +259,34 @@ func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
 		err = &badRequest{fmt.Errorf("%.80q is no URL and no host: want a whole URL, as in https://shop.example/page, or a host, as in shop.example", asked)}
 	}
 	c.show(w, r, "url.html", "URL", x, err)
+}
+
+// hostPage shows a host, and which robots.txt its URLs wait for.
+func (c *Console) hostPage(r *http.Request) (any, error) {
+	x, err := c.host(r)
+	h, ok := x.(Host)
+	if err != nil || !ok || c.o.Newest == nil || h.Waiting+h.Scheduled == 0 {
+		return x, err
+	}
+	ctx, stop := context.WithTimeout(r.Context(), countFor)
+	defer stop()
+	ends, _ := c.o.Newest(ctx, EndsQuery{What: "robots", Host: h.Host, N: maxNear}) // the page is of use without
+	for _, e := range ends {
+		h.Why += c.unread(e)
+	}
+	return h, nil
+}
+
+// unread says that a robots.txt was not read, if e is an end of such a request.
+func (c *Console) unread(e End) string {
+	if e.What != "robots" || e.Reason == "" {
+		return ""
+	}
+	name := "robots.txt of its site"
+	if e.URL != "" {
+		name = e.URL
+	}
+	return fmt.Sprintf("; %s was not read %s ago: status %d, %s", name, Ago(c.f.Now().Sub(e.At)), e.Status, e.Reason)
 }
 
 // hostsData is the data of the hosts page.

@@ -257,6 +257,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	assert.Regexp(t, `last +fetched with status 200: .*; it is called a sitemap, and is neither`, ok("explain", "http://a.example/map.xml"))
 	for _, of := range []string{"http://held.example/", "held.example"} {
 		assert.Regexp(t, `robots.txt +fetched as a robots.txt: the server answered 200 OK: `+coding, ok("explain", of))
+		assert.NotContains(t, ok("explain", of), "a contact in 0 s")
 	}
 	ends := ok("ends")
 	for _, want := range []string{"http://a.example/coded +" + coding, "http://a.example/map.xml +it is called a sitemap", "http://held.example/robots.txt +" + coding} {

@@ -219,7 +219,10 @@ func (p *printer) host(h console.Host, more ...string) error {
 		lines = append(lines, row("Crawl-delay", console.Ago(seconds(h.CrawlDelay))))
 	}
 	if b := h.Backoff; b != nil {
-		lines = append(lines, row("failures in a row", b.Failures), row("slowed down to", "a contact in "+console.Ago(seconds(b.Gap))))
+		lines = append(lines, row("failures in a row", b.Failures))
+		if b.Gap > 0 {
+			lines = append(lines, row("slowed down to", "a contact in "+console.Ago(seconds(b.Gap))))
+		}
 	}
 	return p.table(slices.Concat(lines, ruleRows(h.Rule), more)...)
 }
