@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed-7440039f/frontier/spill"
-	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/kvtest"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
@@ -127,7 +127,7 @@ func (failsAtARow) Row(string, []byte) error { return errDisk }
 func TestFailedReplayChangesNothing(t *testing.T) {
 	mach := spilltest.OpenMemory(t, spill.Options{})
 	m := start(t, 3, mach.Store)
-	everything := func(d *kv.Disk) map[string]string {
+	everything := func(d *kvtest.Disk) map[string]string {
 		all := map[string]string{}
 		require.NoError(t, d.Iterate([]byte{0}, bytes.Repeat([]byte{255}, 8), func(k []byte, value func() ([]byte, error)) error {
 			v, err := value()
@@ -167,7 +167,7 @@ func TestFailedReplayChangesNothing(t *testing.T) {
 }
 
 // fates are what a loss of power may do to files that were not synced.
-var fates = []kv.Fate{kv.FilesLost, kv.FilesCut, kv.FilesKept}
+var fates = []kvtest.Fate{kvtest.FilesLost, kvtest.FilesCut, kvtest.FilesKept}
 
 // With Sync, what a call confirmed outlives a loss of power, whatever part of the
 // later writes reached the medium.
@@ -196,7 +196,7 @@ func TestPowerLossWithoutSync(t *testing.T) {
 		for kept := range mach.Disk.Unsynced() + 1 {
 			left = append(left, mach.PowerLossWith(t, kept, fates[kept%len(fates)]))
 		}
-		left = append(left, mach.PowerLossWith(t, mach.Disk.Unsynced(), kv.FilesLost))
+		left = append(left, mach.PowerLossWith(t, mach.Disk.Unsynced(), kvtest.FilesLost))
 		mach.Faults.Before(spilltest.Write, 1, snap)
 	}
 	mach.Faults.Before(spilltest.Write, 1, snap)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/kvtest"
 	"github.com/seed-7440039f/frontier/spill/internal/marks"
 	"github.com/stretchr/testify/require"
 )
@@ -29,7 +29,7 @@ func TestFiltersKeepToTheirShare(t *testing.T) {
 		require.LessOrEqual(t, filters, max(64<<10, least)+int64(round), "%d marks", len(x.has))
 	}
 	var always func()
-	always = func() { within(); x.faults.Before(kv.Read, 1, always) }
+	always = func() { within(); x.faults.Before(kvtest.Read, 1, always) }
 	always()
 	for range 40 {
 		require.NoError(t, x.checkpoint(5000))
@@ -60,7 +60,7 @@ func TestFootprintForeseesMerges(t *testing.T) {
 	began := make(chan struct{})
 	require.NoError(t, x.checkpoint(50_000))
 	before := x.Footprint()
-	x.faults.Before(kv.Read, reads(t, 50_000)+1, func() { close(began); <-gate })
+	x.faults.Before(kvtest.Read, reads(t, 50_000)+1, func() { close(began); <-gate })
 	require.NoError(t, x.checkpoint(50_000))
 	<-began
 	// Two runs, and their merged run.
@@ -85,7 +85,7 @@ func TestOldFiltersMakeRoom(t *testing.T) {
 			n += r.Filter.Bytes()
 		}
 		least = min(least, n)
-		x.faults.Before(kv.Read, 1, always)
+		x.faults.Before(kvtest.Read, 1, always)
 	}
 	always()
 	require.NoError(t, x.checkpoint(20_000))
@@ -101,10 +101,10 @@ func TestFiltersComeBackAfterAFailedMerge(t *testing.T) {
 		x := newStation(t, true)
 		x.marks.Share = 32 << 10
 		require.NoError(t, x.checkpoint(20_000))
-		x.faults.FailNth(kv.Sync, n, errors.New("disk fault"))
-		before := x.faults.Calls(kv.Sync)
+		x.faults.FailNth(kvtest.Sync, n, errors.New("disk fault"))
+		before := x.faults.Calls(kvtest.Sync)
 		err := x.checkpoint(20_000)
-		hit := x.faults.Calls(kv.Sync)-before >= n
+		hit := x.faults.Calls(kvtest.Sync)-before >= n
 		x.faults.Heal()
 		runs := x.marks.List()
 		for _, r := range runs {

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/kvtest"
 	"github.com/seed-7440039f/frontier/spill/internal/marks"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/assert"
@@ -32,7 +32,7 @@ func TestMarksAgainstASet(t *testing.T) {
 			"checkpoint": func(rt *rapid.T) {
 				ms := spread(rapid.Uint32Max(20).Draw(rt, "seed"), rapid.IntRange(0, 500).Draw(rt, "n"))
 				if rapid.Bool().Draw(rt, "fault") {
-					point := rapid.SampledFrom([]kv.Point{kv.Write, kv.Sync, kv.Read}).Draw(rt, "point")
+					point := rapid.SampledFrom([]kvtest.Point{kvtest.Write, kvtest.Sync, kvtest.Read}).Draw(rt, "point")
 					x.faults.FailNth(point, rapid.IntRange(1, 12).Draw(rt, "at"), errors.New("disk fault"))
 					tidy = false
 				}
@@ -141,7 +141,7 @@ func TestMergeHoldsNobodyUp(t *testing.T) {
 	x := newStation(t, false)
 	require.NoError(t, x.checkpoint(marks.MergeStep))
 	began, gate := make(chan struct{}), make(chan struct{})
-	x.faults.Before(kv.Read, reads(t, marks.MergeStep)+1, func() { // the merge's first
+	x.faults.Before(kvtest.Read, reads(t, marks.MergeStep)+1, func() { // the merge's first
 		close(began)
 		<-gate
 	})

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/kvtest"
 	"github.com/seed-7440039f/frontier/spill/internal/marks"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/assert"
@@ -60,10 +60,10 @@ func TestFilesThatStayAreRemovedLater(t *testing.T) {
 	for n := 1; ; n++ {
 		x := newStation(t, true)
 		require.NoError(t, x.checkpoint(10))
-		before := x.faults.Calls(kv.Write)
-		x.faults.FailFrom(kv.Write, n, errors.New("disk fault"))
+		before := x.faults.Calls(kvtest.Write)
+		x.faults.FailFrom(kvtest.Write, n, errors.New("disk fault"))
 		err := x.checkpoint(10)
-		calls := x.faults.Calls(kv.Write) - before
+		calls := x.faults.Calls(kvtest.Write) - before
 		x.faults.Heal()
 		require.NoError(t, x.checkpoint(10))
 		require.NoError(t, x.checkpoint(10))
@@ -81,11 +81,11 @@ func TestFileOfAFailedStateStays(t *testing.T) {
 	for n := 1; ; n++ {
 		x := newStation(t, true)
 		require.NoError(t, x.checkpoint(10))
-		before := x.faults.Calls(kv.Sync)
-		x.faults.Before(kv.Sync, n, func() { x.faults.FailNth(kv.Write, 1, errors.New("disk fault")) })
-		x.faults.FailNth(kv.Sync, n, errors.New("disk fault")) // written, and not taken back
+		before := x.faults.Calls(kvtest.Sync)
+		x.faults.Before(kvtest.Sync, n, func() { x.faults.FailNth(kvtest.Write, 1, errors.New("disk fault")) })
+		x.faults.FailNth(kvtest.Sync, n, errors.New("disk fault")) // written, and not taken back
 		err := x.checkpoint(10)
-		hit := x.faults.Calls(kv.Sync)-before >= n
+		hit := x.faults.Calls(kvtest.Sync)-before >= n
 		x.faults.Heal()
 		dead := &station{disk: x.disk.Copy(), has: x.has}
 		dead.boot(t, true)

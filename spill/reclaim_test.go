@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/kvtest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,7 @@ func passHour() {
 
 func TestSpaceIsGivenBackInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wasting{DB: kv.NewDisk(), steps: 10}
+		w := &wasting{DB: kvtest.NewDisk(), steps: 10}
 		s, err := newStore(w, Options{}.withDefaults(), false)
 		require.NoError(t, err)
 		require.NoError(t, s.Recover(t.Context(), nobody{}))
@@ -79,7 +80,7 @@ func TestSpaceIsGivenBackInTheBackground(t *testing.T) {
 
 func TestFaultsOfGivingBackAreRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wasting{DB: kv.NewDisk(), fault: errors.New("fault")}
+		w := &wasting{DB: kvtest.NewDisk(), fault: errors.New("fault")}
 		w.left.Store(1 << 40)
 		s, err := newStore(w, Options{}.withDefaults(), false)
 		require.NoError(t, err)

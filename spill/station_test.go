@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/kvtest"
 	"github.com/seed-7440039f/frontier/spill/internal/marks"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
@@ -19,8 +20,8 @@ import (
 // station is a store on a disk in memory, and the marks of its checkpoints.
 type station struct {
 	*Store
-	disk   *kv.Disk
-	faults *kv.Faulty
+	disk   *kvtest.Disk
+	faults *kvtest.Faulty
 	gen    uint32
 	seed   uint32
 	has    []storage.Mark
@@ -29,13 +30,13 @@ type station struct {
 // newStation opens a store that merges runs by two, inside Checkpoint if now is
 // set, otherwise in the background.
 func newStation(t require.TestingT, now bool) *station {
-	x := &station{disk: kv.NewDisk()}
+	x := &station{disk: kvtest.NewDisk()}
 	x.boot(t, now)
 	return x
 }
 
 func (x *station) boot(t require.TestingT, now bool) {
-	x.faults = &kv.Faulty{DB: x.disk}
+	x.faults = &kvtest.Faulty{DB: x.disk}
 	s, err := newStore(x.faults, Options{}.withDefaults(), now)
 	require.NoError(t, err)
 	s.marks.Policy.FanOut = 2
@@ -107,9 +108,9 @@ func reads(t *testing.T, n int) int {
 	t.Helper()
 	x := newStation(t, true)
 	defer x.end(t)
-	before := x.faults.Calls(kv.Read)
+	before := x.faults.Calls(kvtest.Read)
 	require.NoError(t, x.checkpoint(n))
-	return x.faults.Calls(kv.Read) - before
+	return x.faults.Calls(kvtest.Read) - before
 }
 
 // content returns the bytes of a file.
@@ -141,7 +142,7 @@ func spread(seed uint32, n int) []storage.Mark {
 // WriteRun writes a file of marks that no state names.
 func WriteRun(t *testing.T, dir string, id uint32, ms []storage.Mark) {
 	t.Helper()
-	disk := kv.NewDisk()
+	disk := kvtest.NewDisk()
 	w, err := marks.Create(disk, id, uint64(len(ms)))
 	require.NoError(t, err)
 	require.NoError(t, w.AddAll(ms))

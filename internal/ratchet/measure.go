@@ -87,7 +87,7 @@ func measureCalls(now map[string]int) error {
 // laboratory says whether the code in a folder only tries and measures the rest.
 func laboratory(dir string) bool {
 	for _, lab := range []string{"bench", "proof", "test", "examples", "docs", "simclock", "console/browser", "crawler/realweb", "crawler/suites", "crawler/differ",
-		"internal/lab", "internal/doccheck", "internal/layers", "internal/ratchet", "spill/spilltest"} {
+		"internal/lab", "internal/doccheck", "internal/layers", "internal/ratchet", "spill/spilltest", "spill/internal/kvtest"} {
 		if dir == lab || strings.HasPrefix(dir, lab+"/") {
 			return true
 		}

@@ -8,26 +8,26 @@ import (
 	"testing"
 
 	"github.com/seed-7440039f/frontier/spill"
-	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/kvtest"
 )
 
 // Point is a place where the disk can fail.
-type Point = kv.Point
+type Point = kvtest.Point
 
 // The points. Write fails before anything is applied, Sync after everything is, Read when a value
 // is read, Open when a file is opened or created.
 const (
-	Write = kv.Write
-	Sync  = kv.Sync
-	Read  = kv.Read
-	Open  = kv.Open
+	Write = kvtest.Write
+	Sync  = kvtest.Sync
+	Read  = kvtest.Read
+	Open  = kvtest.Open
 )
 
 // Machine is a store on a disk in memory with injected faults.
 type Machine struct {
 	Store  *spill.Store
-	Faults *kv.Faulty
-	Disk   *kv.Disk
+	Faults *kvtest.Faulty
+	Disk   *kvtest.Disk
 	opts   spill.Options
 }
 
@@ -35,13 +35,13 @@ type Machine struct {
 // test ends.
 func OpenMemory(tb testing.TB, o spill.Options) *Machine {
 	tb.Helper()
-	return Boot(tb, kv.NewDisk(), o)
+	return Boot(tb, kvtest.NewDisk(), o)
 }
 
 // Boot opens a store on a disk.
-func Boot(tb testing.TB, disk *kv.Disk, o spill.Options) *Machine {
+func Boot(tb testing.TB, disk *kvtest.Disk, o spill.Options) *Machine {
 	tb.Helper()
-	m := &Machine{Disk: disk, Faults: &kv.Faulty{DB: disk}, opts: o}
+	m := &Machine{Disk: disk, Faults: &kvtest.Faulty{DB: disk}, opts: o}
 	s, err := spill.OpenOn(m.Faults, o)
 	if err != nil {
 		tb.Fatalf("open a store in memory: %v", err)
@@ -66,11 +66,11 @@ func (m *Machine) Kill(tb testing.TB) *Machine {
 // of the writes since the last sync had reached the medium, and nothing of unsynced files.
 func (m *Machine) PowerLoss(tb testing.TB, kept int) *Machine {
 	tb.Helper()
-	return m.PowerLossWith(tb, kept, kv.FilesLost)
+	return m.PowerLossWith(tb, kept, kvtest.FilesLost)
 }
 
 // PowerLossWith is PowerLoss with a given fate of unsynced files.
-func (m *Machine) PowerLossWith(tb testing.TB, kept int, fate kv.Fate) *Machine {
+func (m *Machine) PowerLossWith(tb testing.TB, kept int, fate kvtest.Fate) *Machine {
 	tb.Helper()
 	return Boot(tb, m.Disk.PowerLoss(kept, fate), m.opts)
 }

@@ -1,8 +1,7 @@
 // Package kv is the interface between the layout of a spill and its storage engine: ordered bytes
 // with atomic writes, and files beside them. It owns the engine's folder.
 //
-// Badger is the engine for production, Disk the one for tests, and Faulty makes either of them
-// fail.
+// Badger is the engine. Package kvtest has one in memory for tests, and one that fails.
 package kv
 
 import (

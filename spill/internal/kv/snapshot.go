@@ -4,7 +4,6 @@ package kv
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 
@@ -110,50 +109,4 @@ func iterate(txn *badger.Txn, files *blobs, from, to []byte, fn func([]byte, fun
 		}
 	}
 	return nil
-}
-
-// Snapshot is called by the store. It shares what does not change.
-func (d *Disk) Snapshot() (Snapshot, error) {
-	return &diskSnapshot{d.Copy()}, nil
-}
-
-type diskSnapshot struct{ *Disk }
-
-func (diskSnapshot) Release() {}
-
-// Snapshot is called by the store. Its reads fail like those of the DB.
-func (f *Faulty) Snapshot() (Snapshot, error) {
-	if err := f.pass(Read); err != nil {
-		return nil, err
-	}
-	s, err := f.DB.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	return &faultySnapshot{s, f}, nil
-}
-
-type faultySnapshot struct {
-	Snapshot
-	f *Faulty
-}
-
-// CopyTo is for the store.
-func (s *faultySnapshot) CopyTo(ctx context.Context, dir string, number uint64, files []string) error {
-	if err := s.f.pass(Read); err != nil {
-		return err
-	}
-	c, ok := s.Snapshot.(Copier)
-	if !ok {
-		return errors.ErrUnsupported
-	}
-	return c.CopyTo(ctx, dir, number, files)
-}
-
-func (s *faultySnapshot) Get(key []byte, fn func([]byte) error) (bool, error) {
-	return s.f.get(s.Snapshot, key, fn)
-}
-
-func (s *faultySnapshot) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
-	return s.f.iterate(s.Snapshot, from, to, fn)
 }

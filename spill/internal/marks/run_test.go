@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/kvtest"
 	"github.com/seed-7440039f/frontier/spill/internal/wire"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/assert"
@@ -67,7 +68,7 @@ func uniform(seed uint32, n int) []storage.Mark {
 
 // A change of these bytes needs a new Version and a way to read the old ones.
 func TestRunFormatIsPinned(t *testing.T) {
-	db := kv.NewDisk()
+	db := kvtest.NewDisk()
 	ms := uniform(1, 1000)
 	r := writtenRun(t, db, 7, ms)
 	require.NoError(t, r.f.Close())
@@ -102,7 +103,7 @@ func TestRunKnowsItsMarks(t *testing.T) {
 		for _, m := range ms {
 			in[m] = true
 		}
-		db := kv.NewDisk()
+		db := kvtest.NewDisk()
 		r := writtenRun(rt, db, 1, slices.Clone(ms))
 		defer r.f.Close()
 		require.EqualValues(rt, len(in), r.Count)
@@ -145,7 +146,7 @@ func TestRunKnowsItsMarks(t *testing.T) {
 // Filters let through what is said of them, folded or not.
 func TestFilterIsWorthItsMemory(t *testing.T) {
 	const n = 200_000
-	r := writtenRun(t, kv.NewDisk(), 1, uniform(1, n))
+	r := writtenRun(t, kvtest.NewDisk(), 1, uniform(1, n))
 	defer r.f.Close()
 	others := uniform(2, n)
 	for fold := 1; fold <= MaxFold; fold++ {
@@ -180,7 +181,7 @@ func readWhole(db kv.DB, ref Ref) error {
 // No flipped bit, lost end or exchanged page of a run goes unnoticed, and neither
 // does another run in its place.
 func TestDamagedRunIsReported(t *testing.T) {
-	db := kv.NewDisk()
+	db := kvtest.NewDisk()
 	r := writtenRun(t, db, 3, uniform(1, 1000))
 	require.NoError(t, r.f.Close())
 	ref := r.Ref
@@ -221,7 +222,7 @@ func TestDamagedRunIsReported(t *testing.T) {
 
 // Whatever a file says it holds, no more is allocated than fits into it.
 func FuzzRun(f *testing.F) {
-	db := kv.NewDisk()
+	db := kvtest.NewDisk()
 	r := writtenRun(f, db, 1, uniform(1, 400))
 	good := contentOf(f, db, r.Name())
 	f.Add(good[len(good)-footerLen+8:len(good)-4], uint16(len(good)))
@@ -232,7 +233,7 @@ func FuzzRun(f *testing.F) {
 		foot = binary.BigEndian.AppendUint32(foot, sum)
 		b := append(bytes.Clone(good), make([]byte, 1<<16)...)[:max(int(size), footerLen)]
 		copy(b[len(b)-footerLen:], foot)
-		db := kv.NewDisk()
+		db := kvtest.NewDisk()
 		w, err := db.CreateFile(NameOf(1), 0)
 		require.NoError(t, err)
 		_, err = w.WriteAt(b, 0)

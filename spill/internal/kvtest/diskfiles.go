@@ -3,13 +3,15 @@
 // Every write makes a new image and leaves the old one unchanged, so that snapshots can share
 // images.
 
-package kv
+package kvtest
 
 import (
 	"fmt"
 	"io"
 	"io/fs"
 	"strings"
+
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
 // Fate is what a loss of power does to files that were not synced.
@@ -47,7 +49,7 @@ func survivors(files map[string]image, fate Fate) map[string]image {
 }
 
 // CreateFile is for the store.
-func (d *Disk) CreateFile(name string, _ int64) (FileWriter, error) {
+func (d *Disk) CreateFile(name string, _ int64) (kv.FileWriter, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open[name] > 0 {
@@ -59,7 +61,7 @@ func (d *Disk) CreateFile(name string, _ int64) (FileWriter, error) {
 }
 
 // OpenFile is for the store.
-func (d *Disk) OpenFile(name string) (FileReader, error) {
+func (d *Disk) OpenFile(name string) (kv.FileReader, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f, ok := d.files[name]

@@ -1,11 +1,14 @@
 // This file makes a DB fail where a test wants it to.
 
-package kv
+package kvtest
 
 import (
+	"context"
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
 // Point is a place where a Faulty can fail.
@@ -20,10 +23,10 @@ const (
 	points
 )
 
-// Faulty is a DB whose calls can be made to fail or to wait. A write to a file that fails with
+// Faulty is a kv.DB whose calls can be made to fail or to wait. A write to a file that fails with
 // io.ErrShortWrite has written half, and a read that fails with io.ErrUnexpectedEOF has read half.
 type Faulty struct {
-	DB
+	kv.DB
 
 	mu    sync.Mutex
 	rules []rule      // guarded by mu
@@ -101,7 +104,7 @@ func (f *Faulty) pass(p Point) error {
 }
 
 // Write is for the store.
-func (f *Faulty) Write(b *Batch, sync bool) error {
+func (f *Faulty) Write(b *kv.Batch, sync bool) error {
 	if err := f.pass(Write); err != nil {
 		return err
 	}
@@ -125,9 +128,9 @@ func (f *Faulty) Get(key []byte, fn func([]byte) error) (bool, error) {
 }
 
 // Peek is for the store. It finds nothing, so that every read passes Get.
-func (f *Faulty) Peek(Place, func([]byte) error) bool { return false }
+func (f *Faulty) Peek(kv.Place, func([]byte) error) bool { return false }
 
-func (f *Faulty) get(from Reader, key []byte, fn func([]byte) error) (bool, error) {
+func (f *Faulty) get(from kv.Reader, key []byte, fn func([]byte) error) (bool, error) {
 	if err := f.pass(Read); err != nil {
 		return false, err
 	}
@@ -139,7 +142,7 @@ func (f *Faulty) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)
 	return f.iterate(f.DB, from, to, fn)
 }
 
-func (f *Faulty) iterate(r Reader, from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+func (f *Faulty) iterate(r kv.Reader, from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
 	return r.Iterate(from, to, func(k []byte, value func() ([]byte, error)) error {
 		return fn(k, func() ([]byte, error) {
 			if err := f.pass(Read); err != nil {
@@ -151,7 +154,7 @@ func (f *Faulty) iterate(r Reader, from, to []byte, fn func([]byte, func() ([]by
 }
 
 // CreateFile is for the store.
-func (f *Faulty) CreateFile(name string, size int64) (FileWriter, error) {
+func (f *Faulty) CreateFile(name string, size int64) (kv.FileWriter, error) {
 	if err := f.pass(Open); err != nil {
 		return nil, err
 	}
@@ -182,7 +185,7 @@ func (f *Faulty) RemoveFiles(names ...string) error {
 }
 
 // OpenFile is for the store.
-func (f *Faulty) OpenFile(name string) (FileReader, error) {
+func (f *Faulty) OpenFile(name string) (kv.FileReader, error) {
 	if err := f.pass(Open); err != nil {
 		return nil, err
 	}
@@ -194,7 +197,7 @@ func (f *Faulty) OpenFile(name string) (FileReader, error) {
 }
 
 type faultyWriter struct {
-	FileWriter
+	kv.FileWriter
 	f *Faulty
 }
 
@@ -220,7 +223,7 @@ func (w *faultyWriter) Sync() error {
 }
 
 type faultyReader struct {
-	FileReader
+	kv.FileReader
 	f *Faulty
 }
 
@@ -235,4 +238,41 @@ func (r *faultyReader) ReadAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	return r.FileReader.ReadAt(p, off)
+}
+
+// Snapshot is called by the store. Its reads fail like those of the kv.DB.
+func (f *Faulty) Snapshot() (kv.Snapshot, error) {
+	if err := f.pass(Read); err != nil {
+		return nil, err
+	}
+	s, err := f.DB.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return &faultySnapshot{s, f}, nil
+}
+
+type faultySnapshot struct {
+	kv.Snapshot
+	f *Faulty
+}
+
+// CopyTo is for the store.
+func (s *faultySnapshot) CopyTo(ctx context.Context, dir string, number uint64, files []string) error {
+	if err := s.f.pass(Read); err != nil {
+		return err
+	}
+	c, ok := s.Snapshot.(kv.Copier)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return c.CopyTo(ctx, dir, number, files)
+}
+
+func (s *faultySnapshot) Get(key []byte, fn func([]byte) error) (bool, error) {
+	return s.f.get(s.Snapshot, key, fn)
+}
+
+func (s *faultySnapshot) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+	return s.f.iterate(s.Snapshot, from, to, fn)
 }

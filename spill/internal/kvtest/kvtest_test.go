@@ -1,6 +1,6 @@
 // This file holds both engines to the same contract.
 
-package kv
+package kvtest
 
 import (
 	"errors"
@@ -9,13 +9,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier/internal/durablefs"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
 	"go.uber.org/goleak"
 )
 
@@ -23,17 +22,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/seed-7440039f/frontier/spill/internal/kv.(*Badger).lost"))
 }
 
-func engines(t *testing.T, fn func(t *testing.T, db DB)) {
+func engines(t *testing.T, fn func(t *testing.T, db kv.DB)) {
 	t.Run("disk", func(t *testing.T) { fn(t, NewDisk()) })
 	t.Run("badger", func(t *testing.T) {
-		db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Logger: slog.New(slog.DiscardHandler)})
+		db, err := kv.OpenBadger(t.TempDir(), kv.Config{Memory: 64 << 20, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		fn(t, db)
 	})
 }
 
-func keys(t *testing.T, db DB, from, to string) string {
+func keys(t *testing.T, db kv.DB, from, to string) string {
 	t.Helper()
 	var got []string
 	require.NoError(t, db.Iterate([]byte(from), []byte(to), func(k []byte, value func() ([]byte, error)) error {
@@ -45,9 +44,9 @@ func keys(t *testing.T, db DB, from, to string) string {
 }
 
 func TestEngines(t *testing.T) {
-	engines(t, func(t *testing.T, db DB) {
-		large := []byte(strings.Repeat("L", 2*largeValue))
-		var b Batch
+	engines(t, func(t *testing.T, db kv.DB) {
+		large := []byte(strings.Repeat("L", 128<<10))
+		var b kv.Batch
 		b.Set([]byte("b"), []byte("1"))
 		b.Set([]byte("a"), large)
 		b.Set([]byte("c"), nil)
@@ -73,16 +72,16 @@ func TestEngines(t *testing.T) {
 		mine := errors.New("mine")
 		_, err = db.Get([]byte("a"), func([]byte) error { return mine })
 		require.Equal(t, mine, err)
-		require.Equal(t, ErrStop, db.Iterate([]byte("a"), []byte("z"), func([]byte, func() ([]byte, error)) error { return ErrStop }))
+		require.Equal(t, kv.ErrStop, db.Iterate([]byte("a"), []byte("z"), func([]byte, func() ([]byte, error)) error { return kv.ErrStop }))
 		require.NoError(t, db.Reclaim(func() bool { return true }))
 	})
 }
 
 // What Fits accepts, Write takes in one transaction.
 func TestFitsTellsTheTruth(t *testing.T) {
-	engines(t, func(t *testing.T, db DB) {
-		for _, size := range []int{1, 100, largeValue - 1, largeValue + 1} {
-			var b, last Batch
+	engines(t, func(t *testing.T, db kv.DB) {
+		for _, size := range []int{1, 100, (64 << 10) - 1, (64 << 10) + 1} {
+			var b, last kv.Batch
 			for i := range 200_000 / (1 + size/100) {
 				b.Set(fmt.Appendf(nil, "%d/%d", size, i), make([]byte, size))
 				if !db.Fits(&b) {
@@ -99,7 +98,7 @@ func TestFaulty(t *testing.T) {
 	boom := errors.New("boom")
 	f := &Faulty{DB: NewDisk()}
 	put := func(k string) error {
-		var b Batch
+		var b kv.Batch
 		b.Set([]byte(k), []byte(k))
 		return f.Write(&b, true)
 	}
@@ -123,7 +122,7 @@ func TestFaulty(t *testing.T) {
 func TestPowerLossKeepsAPrefix(t *testing.T) {
 	d := NewDisk()
 	for i, sync := range []bool{true, false, false} {
-		var b Batch
+		var b kv.Batch
 		b.Set([]byte{byte('a' + i)}, []byte("x"))
 		require.NoError(t, d.Write(&b, sync))
 	}
@@ -134,7 +133,7 @@ func TestPowerLossKeepsAPrefix(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	engines(t, func(t *testing.T, db DB) {
+	engines(t, func(t *testing.T, db kv.DB) {
 		names, err := db.ListFiles("new")
 		require.NoError(t, err)
 		require.Empty(t, names)
@@ -247,64 +246,4 @@ func TestFaultyFiles(t *testing.T) {
 	require.NoError(t, r.Close())
 	f.FailNth(Write, 1, boom)
 	require.ErrorIs(t, f.RemoveFiles("f/a"), boom)
-}
-
-// A file that would touch the reserve is refused before anything is written, and so is one that
-// grows beyond its announced size.
-func TestReserveHoldsForFiles(t *testing.T) {
-	db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Reserve: 1 << 60, Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	_, err = db.CreateFile("f/large", smallFile+1)
-	require.ErrorIs(t, err, syscall.ENOSPC)
-	names, err := db.ListFiles("f")
-	require.NoError(t, err)
-	require.Empty(t, names)
-	w, err := db.CreateFile("f/small", smallFile)
-	require.NoError(t, err)
-	_, err = w.WriteAt(make([]byte, smallFile), 0)
-	require.NoError(t, err)
-	_, err = w.WriteAt(make([]byte, 1), smallFile)
-	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.NoError(t, w.Close())
-}
-
-// A file is refused if the volume has no room for it in addition to the reserve.
-func TestFilesMustFit(t *testing.T) {
-	db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Reserve: 1, Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	_, err = db.CreateFile("f/large", 1<<60)
-	require.ErrorIs(t, err, syscall.ENOSPC)
-}
-
-// Small writes are taken while half of the reserve is left, and must not open the way
-// for large ones.
-func TestReserveHoldsBetweenSmallWrites(t *testing.T) {
-	for _, left := range []bool{true, false} {
-		dir := t.TempDir()
-		free, known := durablefs.Free(dir)
-		require.True(t, known)
-		reserve := int64(free + free/2)
-		if !left {
-			reserve = int64(3 * free)
-		}
-		db, err := OpenBadger(dir, Config{Memory: 64 << 20, Reserve: reserve, Logger: slog.New(slog.DiscardHandler)})
-		require.NoError(t, err)
-		for range 3 {
-			var few, much, end Batch
-			few.Set([]byte("k"), []byte("few"))
-			if err := db.Write(&few, false); left {
-				require.NoError(t, err)
-			} else {
-				require.ErrorIs(t, err, syscall.ENOSPC)
-			}
-			much.Set([]byte("k"), make([]byte, 2*smallWrite))
-			require.ErrorIs(t, db.Write(&much, false), syscall.ENOSPC)
-			end.Spare = true
-			end.Set([]byte("k"), []byte("what ends something"))
-			require.NoError(t, db.Write(&end, false))
-		}
-		require.NoError(t, db.Close())
-	}
 }

@@ -1,9 +1,6 @@
-// This file is the engine for tests: a disk in memory that can lose its power.
-//
-// It keeps the writes since the last sync separately, in order. A copy is cheap, so a test may take
-// one after every write.
-
-package kv
+// Package kvtest has engines of a store for tests: a disk in memory that can lose its power (Disk), and one
+// that fails where a test wants it to (Faulty).
+package kvtest
 
 import (
 	"bytes"
@@ -11,18 +8,20 @@ import (
 	"sync"
 
 	"github.com/google/btree"
+
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
-// Disk is a DB in memory. It can be used again after Close: it represents the disk, not the
+// Disk is a kv.DB in memory. It keeps the writes since the last sync apart, in order. It can be used again after Close: it represents the disk, not the
 // program. The zero value is not usable; see NewDisk.
 type Disk struct {
 	// MaxOps is the maximum number of changes in a Write; 0: unlimited.
 	MaxOps int
 
 	mu     sync.RWMutex
-	now    *btree.BTreeG[Op] // guarded by mu; what a reader sees
-	synced *btree.BTreeG[Op] // guarded by mu; what a loss of power leaves
-	later  []*btree.BTreeG[Op]
+	now    *btree.BTreeG[kv.Op] // guarded by mu; what a reader sees
+	synced *btree.BTreeG[kv.Op] // guarded by mu; what a loss of power leaves
+	later  []*btree.BTreeG[kv.Op]
 	noted  uint64           // guarded by mu; see Confirm
 	before uint64           // noted when the disk was made
 	files  map[string]image // guarded by mu
@@ -31,7 +30,7 @@ type Disk struct {
 
 // NewDisk returns an empty disk.
 func NewDisk() *Disk {
-	less := func(a, b Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
+	less := func(a, b kv.Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
 	return &Disk{now: btree.NewG(16, less), synced: btree.NewG(16, less), files: map[string]image{}, open: map[string]int{}}
 }
 
@@ -73,11 +72,11 @@ func (d *Disk) Unsynced() int {
 func (d *Disk) Damage(fn func(key, value []byte) []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.now.Clone().Ascend(func(o Op) bool {
+	d.now.Clone().Ascend(func(o kv.Op) bool {
 		if v := fn(bytes.Clone(o.Key), bytes.Clone(o.Value)); v == nil {
 			d.now.Delete(o)
 		} else {
-			d.now.ReplaceOrInsert(Op{o.Key, v})
+			d.now.ReplaceOrInsert(kv.Op{Key: o.Key, Value: v})
 		}
 		return true
 	})
@@ -92,7 +91,7 @@ func (d *Disk) Damage(fn func(key, value []byte) []byte) {
 }
 
 // Write is for the store.
-func (d *Disk) Write(b *Batch, sync bool) error {
+func (d *Disk) Write(b *kv.Batch, sync bool) error {
 	if !d.Fits(b) {
 		return errors.New("kv: write is too large")
 	}
@@ -134,18 +133,18 @@ func (d *Disk) Confirm(n uint64) {
 func (d *Disk) Confirmed() uint64 { return d.before }
 
 // Fits is for the store.
-func (d *Disk) Fits(b *Batch) bool { return d.MaxOps == 0 || len(b.Ops) <= d.MaxOps }
+func (d *Disk) Fits(b *kv.Batch) bool { return d.MaxOps == 0 || len(b.Ops) <= d.MaxOps }
 
 // Locate is for the store. Nothing has a place.
-func (d *Disk) Locate([]byte) (Place, bool) { return Place{}, false }
+func (d *Disk) Locate([]byte) (kv.Place, bool) { return kv.Place{}, false }
 
 // Peek is for the store.
-func (d *Disk) Peek(Place, func([]byte) error) bool { return false }
+func (d *Disk) Peek(kv.Place, func([]byte) error) bool { return false }
 
 // Get is for the store.
 func (d *Disk) Get(key []byte, fn func([]byte) error) (bool, error) {
 	d.mu.RLock()
-	o, ok := d.now.Get(Op{Key: key})
+	o, ok := d.now.Get(kv.Op{Key: key})
 	d.mu.RUnlock()
 	if !ok {
 		return false, nil
@@ -159,7 +158,7 @@ func (d *Disk) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) 
 	at := d.now.Clone()
 	d.mu.Unlock()
 	var err error
-	at.AscendRange(Op{Key: from}, Op{Key: to}, func(o Op) bool {
+	at.AscendRange(kv.Op{Key: from}, kv.Op{Key: to}, func(o kv.Op) bool {
 		err = fn(o.Key, func() ([]byte, error) { return o.Value, nil })
 		return err == nil
 	})
@@ -177,3 +176,12 @@ func (d *Disk) Reclaim(func() bool) error { return nil }
 
 // Close is for the store. The disk stays as it is.
 func (d *Disk) Close() error { return nil }
+
+// Snapshot is called by the store. It shares what does not change.
+func (d *Disk) Snapshot() (kv.Snapshot, error) {
+	return &diskSnapshot{d.Copy()}, nil
+}
+
+type diskSnapshot struct{ *Disk }
+
+func (diskSnapshot) Release() {}
