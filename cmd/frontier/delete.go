@@ -25,11 +25,7 @@ func deleteCommand() *cli.Command {
 		if err := noMore(args[1:]); err != nil {
 			return err
 		}
-		scope, err := scopeArg(args[0])
-		if err != nil {
-			return err
-		}
-		a := console.Action{Do: "delete", Scope: scope, Dry: true}
+		a := console.Action{Do: "delete", Scope: args[0], Dry: true}
 		if !cmd.Bool("yes") {
 			r, err := c.Do(ctx, a)
 			if err != nil {

@@ -23,11 +23,8 @@ func leases(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 	}
 	q := console.LeaseQuery{Client: cmd.String("client"), Scope: frontier.All(), N: cmd.Int("n")}
 	if len(args) > 0 {
-		scope, err := scopeArg(args[0])
-		if err != nil {
-			return err
-		}
-		if q.Scope, err = console.ParseScope(scope); err != nil {
+		var err error
+		if q.Scope, err = console.ParseScope(args[0]); err != nil {
 			return usageError("leases: " + err.Error())
 		}
 	}
@@ -44,11 +41,7 @@ func endLeasesCommand() *cli.Command {
 		if err := noMore(args[min(1, len(args)):]); err != nil {
 			return err
 		}
-		scope, err := scopeArg(cmd.Args().First())
-		if err != nil {
-			return err
-		}
-		a := console.Action{Do: "end-leases", Scope: scope, Client: cmd.String("client"), Lease: cmd.String("lease")}
+		a := console.Action{Do: "end-leases", Scope: cmd.Args().First(), Client: cmd.String("client"), Lease: cmd.String("lease")}
 		if a.Scope == "" && a.Client == "" && a.Lease == "" {
 			return usageError("end-leases: whose? Want -lease, -client, a host, '*.domain', or '*' for all")
 		}

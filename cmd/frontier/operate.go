@@ -45,6 +45,13 @@ func reaching(reach func(context.Context, string) (*reached, error), name, args,
 	return &cli.Command{
 		Name: name, ArgsUsage: args, Usage: usage, Flags: append([]cli.Flag{dirFlag, jsonFlag}, flags...),
 		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
+			scope := cmd.String("scope")
+			if strings.Contains(args, "SCOPE") {
+				scope = cmd.Args().First()
+			}
+			if err := notAll(scope); err != nil {
+				return err
+			}
 			c, err := reach(ctx, cmd.String("dir"))
 			if err != nil {
 				return err
@@ -66,9 +73,7 @@ func doing(name, args, usage string, action func(cmd *cli.Command, args []string
 		if err != nil {
 			return err
 		}
-		if a.Scope, err = scopeArg(args[0]); err != nil {
-			return err
-		}
+		a.Scope = args[0]
 		r, err := c.Do(ctx, a)
 		if err != nil {
 			return mistyped(err)
@@ -96,12 +101,12 @@ func mistyped(err error) error {
 	return err
 }
 
-// scopeArg refuses the word all: it would be a host of that name, and hardly anybody means one.
-func scopeArg(s string) (string, error) {
-	if strings.EqualFold(s, "all") {
-		return "", usageError(s + " would be a host of that name; want '*' for all hosts, or http://" + s + "/ for that host")
+// notAll refuses the word all as a scope: it would be a host of that name, and hardly anybody means one.
+func notAll(scope string) error {
+	if strings.EqualFold(scope, "all") {
+		return usageError(scope + " would be a host of that name; want '*' for all hosts, or http://" + scope + "/ for that host")
 	}
-	return s, nil
+	return nil
 }
 
 // errNoScope is returned when a command names no hosts.
@@ -193,12 +198,8 @@ func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) erro
 	if sort := cmd.String("sort"); sort != "domain" && sort != "waiting" {
 		return usageError(fmt.Sprintf("hosts: -sort is %q; want domain or waiting", sort))
 	}
-	scope, err := scopeArg(cmd.String("scope"))
-	if err != nil {
-		return err
-	}
 	q := console.HostsQuery{
-		Scope: scope, After: cmd.String("after"), N: cmd.Int("n"), Reason: cmd.String("reason"), Match: cmd.String("match"), Sort: cmd.String("sort"), Sunk: cmd.Bool("sunk"),
+		Scope: cmd.String("scope"), After: cmd.String("after"), N: cmd.Int("n"), Reason: cmd.String("reason"), Match: cmd.String("match"), Sort: cmd.String("sort"), Sunk: cmd.Bool("sunk"),
 	}
 	var all console.HostList
 	for { // a part may be short because the search took long
@@ -256,11 +257,7 @@ func urls(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error
 	if err := rows(cmd); err != nil {
 		return err
 	}
-	scope, err := scopeArg(cmd.Args().First())
-	if err != nil {
-		return err
-	}
-	x, err := c.URLs(ctx, scope, cmd.String("after"), cmd.Int("n"))
+	x, err := c.URLs(ctx, cmd.Args().First(), cmd.String("after"), cmd.Int("n"))
 	if err != nil {
 		return mistyped(err)
 	}

@@ -98,11 +98,10 @@ func parseRule(text string) (x rule, err error) {
 	if len(words) < 2 {
 		return x, errors.New("want a host, *.domain, * or crawl:NUMBER, and what holds for it, as in delay=30s")
 	}
-	scope, err := scopeArg(words[0])
-	if err != nil {
+	if err = notAll(words[0]); err != nil {
 		return x, err
 	}
-	if x.scope, err = console.ParseScope(scope); err != nil {
+	if x.scope, err = console.ParseScope(words[0]); err != nil {
 		return x, err
 	}
 	x.crawl = strings.HasPrefix(words[0], "crawl:")
