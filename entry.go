@@ -163,7 +163,7 @@ type Outcome struct {
 	// Ended is when the contact ended. Zero means now; so does a time before the lease
 	// began or after now, which must come from another clock.
 	Ended time.Time
-	// Duration is how long the fetch took; zero means since the lease began.
+	// Duration is how long the fetch took; zero or less means since the lease began.
 	Duration time.Duration
 	// RetryAfter is how long the host asked to be left alone, from Ended. It applies even
 	// if Uncontacted is set. Done refuses one of less than a microsecond: 3 is not

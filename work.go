@@ -79,6 +79,9 @@ func Work(ctx context.Context, from Leaser, n int, fn func(context.Context, Leas
 	if n < 1 {
 		return fmt.Errorf("frontier: work with %d workers; want at least 1", n)
 	}
+	if fn == nil {
+		return errors.New("frontier: work: the function is nil")
+	}
 	w := &work{from: from, fn: fn}
 	w.ctx, w.stop = context.WithCancel(ctx)
 	defer w.stop()

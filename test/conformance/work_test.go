@@ -78,6 +78,7 @@ func TestWorkCrawlsToTheEnd(t *testing.T) {
 		require.EqualValues(t, 1+3+9+27, all.Load())
 		require.EqualValues(t, 5, most.Load())
 		require.ErrorContains(t, f.Work(t.Context(), 0, nil), "0 workers; want at least 1")
+		require.ErrorContains(t, f.Work(t.Context(), 1, nil), "the function is nil")
 	})
 }
 
