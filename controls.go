@@ -45,8 +45,8 @@ func Domain(name string) Scope { return Scope{name: name, domain: true, named: t
 // Crawl is the scope of the URLs of one crawl (Entry.Crawl), on all hosts. Its Rule may
 // set only Weight, Paused and Limits, and may be set before the crawl has a URL. While it
 // is paused, the URLs of other crawls are served, on the same hosts too; Next returns
-// ErrExhausted if only URLs of paused crawls are left. Delete accepts this scope; views
-// of hosts and URLs do not.
+// ErrExhausted if only URLs of paused crawls are left. Delete and Scan accept this scope;
+// views of hosts and URLs do not.
 func Crawl(id uint32) Scope { return Scope{named: true, ofCrawl: true, crawl: id} }
 
 // String returns the host key, the domain's name behind "*.", "*", or "crawl:" and the
@@ -402,8 +402,8 @@ func (s *shared) hostKey(name string) (string, error) {
 	return hostkey.Spelled(name)
 }
 
-// CheckScope returns an error for a scope that can contain no host. Controls refuse such
-// a scope, and views of hosts find nothing.
+// CheckScope returns an error for a scope that can contain no host. Controls and Scan refuse
+// such a scope, and views of hosts find nothing.
 func (f *Frontier) CheckScope(s Scope) error {
 	if s.ofCrawl {
 		return nil

@@ -199,11 +199,9 @@ func (f *Frontier) readCounted(load func() error, look func()) error {
 func (f *Frontier) between(fn func() error) error {
 	o := newOp()
 	o.run = fn
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
+	if err := f.lockOpen(); err != nil {
 		o.free()
-		return ErrClosed
+		return err
 	}
 	f.finishing++
 	f.enqueueLocked(o)

@@ -57,13 +57,15 @@ type Entry struct {
 	// Next may wait for it.
 	Force bool
 	// Hint marks an Entry as a hint that its URL, if known and scheduled, may be visited
-	// earlier or has become more important: see Hinter. A URL that waits gets the priority
-	// of a hint with a Weight, if that is higher, and its Weight and Depth, if they are
-	// greater and less: it rises as by a Riser. An unknown URL is admitted as without Hint;
-	// one that is leased or done does not change. Among several hints, a Hinter gets the
-	// latest NotBefore; without a Hinter the earliest applies. Hints are durable with their Add and applied later in batches: at once
-	// while few URLs are scheduled, otherwise in walks through all scheduled URLs that
-	// take at most a tenth of the time. Once hints use MemoryBudget/64, further ones are
+	// earlier or has become more important: see Hinter. Among several hints, a Hinter gets
+	// the latest NotBefore; without a Hinter the earliest applies. A URL that waits rises if
+	// a hint has a Weight, and the Prioritizer gives a higher priority to the URL with the
+	// greater Weight and the lesser Depth, or to the hint itself if the URL was never visited.
+	// That is noted as by a Riser: in memory, until its host has enough notes. An unknown URL
+	// is admitted as without Hint; one that is leased or done does not change. Hints are
+	// durable with their Add and applied later in batches: at once while few URLs are
+	// scheduled, otherwise in walks through all scheduled URLs that take at most a tenth of
+	// the time. Once hints use MemoryBudget/64, further ones are
 	// refused with ErrHints. An Export does not contain hints. Options.NoDedup ignores
 	// them.
 	Hint bool

@@ -227,10 +227,8 @@ func (x *exporter) beginLocked() {
 // snapshot later.
 func (x *exporter) gather() (storage.Snapshot, error) {
 	f := x.f
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
-		return nil, ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return nil, err
 	}
 	x.beginLocked()
 	f.mu.Unlock()
@@ -272,10 +270,8 @@ func (x *exporter) inMemory(top func() uint32, add func(id uint32, now int64, ta
 	var some []storage.Row
 	take := func(r storage.Row) { some = append(some, r) }
 	for id, more := uint32(1), true; more; {
-		f.mu.Lock()
-		if f.closed {
-			f.mu.Unlock()
-			return ErrClosed
+		if err := f.lockOpen(); err != nil {
+			return err
 		}
 		now := f.nowLocked()
 		for end := id + exportAtOnce; id < end && id <= top(); id++ {
@@ -332,11 +328,10 @@ func (x *exporter) addGroupLocked(id uint32, now int64, take func(storage.Row)) 
 func (x *exporter) copyAll() error {
 	f := x.f
 	c := f.core
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return err
 	}
+	defer f.mu.Unlock()
 	x.beginLocked()
 	now := f.last
 	take := func(r storage.Row) { _ = x.AddRow(r.Key, r.Value, true) }

@@ -328,10 +328,8 @@ func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, erro
 				return 0, fmt.Errorf("frontier: import: known URLs: %w", err)
 			}
 		}
-		f.mu.Lock()
-		if f.closed {
-			f.mu.Unlock()
-			return 0, ErrClosed
+		if err := f.lockOpen(); err != nil {
+			return 0, err
 		}
 		wait, err := f.roomLocked(o)
 		if f.opts.Spill == nil && f.freeLocked() < int64(len(ms))*16 {

@@ -1,5 +1,5 @@
-// This file applies what changes about a known URL when it is found again: hints, and, if it waits, a
-// Riser's word.
+// This file applies what changes about a known URL when it is found again: hints, and a Riser's word about
+// one that waits.
 //
 // There is no index of scheduled URLs; it would take more memory than everything else
 // about them. So package hint collects hints, each with a row on disk, and one walk
@@ -108,12 +108,21 @@ func (f *Frontier) walkHints() {
 	}
 	f.lock()
 	defer f.mu.Unlock()
-	if !f.closed && !f.draining { // else they are looked for when the store is opened next
-		f.hints.DropMissed(func() { f.mu.Unlock(); f.lock() })
-		f.dropHintRowsYieldingLocked()
+	if f.closed || f.draining { // they are looked for when the store is opened next
+		return
 	}
+	f.hints.DropMissed(func() { f.mu.Unlock(); f.lock() })
+	f.dropHintRowsYieldingLocked()
 	f.hints.EndWalk(f.last)
 	f.dispatchLocked()
+}
+
+// heavier returns the greater weight, and the new one if the known one is no number.
+func heavier(known, found float64) float64 {
+	if math.IsNaN(known) {
+		return found
+	}
+	return max(known, found)
 }
 
 // dropHintRowsYieldingLocked deletes the rows of hints that are answered, or of no use. It does
@@ -396,7 +405,7 @@ func (s *shard) ask(x *hinted, now time.Time) {
 		return // it was checked
 	}
 	was := b
-	b.Weight = max(b.Weight, x.hint.Weight)
+	b.Weight = heavier(b.Weight, x.hint.Weight)
 	b.Depth = min(b.Depth, x.hint.Depth)
 	at := s.day(x.at)
 	known := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight, NotBefore: at, Meta: b.Meta, Crawl: x.Crawl}
@@ -467,7 +476,7 @@ func (r *risers) tell(o *op) {
 			x.Crawl = e.crawl
 			p = min(r.by.Found(x), f.opts.Priorities)
 		}
-		if e.hint = e.hint && b.Weight > 0; e.hint {
+		if e.hint = e.hint && b.Weight > 0 && !f.opts.DeferHints; e.hint {
 			p = max(p, int(e.priority))
 		}
 		if p > 0 {
@@ -558,8 +567,12 @@ func (r *risers) riseHost(host string, w *rise.Walk) (moved int64) {
 // ask asks the policies what becomes of a URL, and reports whether it rises.
 func (r *risers) ask(x *rise.Found, host string) (next newEntry, ok bool) {
 	f, b := r.f, record.Must(x.Body)
+	least := uint8(0)
 	if x.Hint.Level > 0 {
-		b.Weight, b.Depth = max(b.Weight, x.Hint.Weight), min(b.Depth, x.Hint.Depth)
+		b.Weight, b.Depth = heavier(b.Weight, x.Hint.Weight), min(b.Depth, x.Hint.Depth)
+		if b.History.Visits == 0 { // else the Prioritizer did not know of the visits
+			least = x.Hint.Level
+		}
 	}
 	e := entryOf(&b, host)
 	e.Crawl = x.Crawl
@@ -568,7 +581,7 @@ func (r *risers) ask(x *rise.Found, host string) (next newEntry, ok bool) {
 		e.Weight = b.Weight
 	}
 	p, err := f.priority(e, historyOf(&b.History))
-	if p = max(p, x.Hint.Level); err != nil || p <= x.Priority {
+	if p = max(p, least); err != nil || p <= x.Priority {
 		return next, false
 	}
 	return newEntry{index: -1, hash: f.core.HashOf(host), host: host, crawl: x.Crawl, priority: p, forcedAt: x.Seq, body: b.Append(nil)}, true

@@ -130,10 +130,8 @@ func (f *Frontier) moveRound() (moved bool, err error) {
 	n := f.known.RecentLen()
 	f.mu.Unlock()
 	fresh.Reserve(n) // it will hold about as many before the next round
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
-		return false, ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return false, err
 	}
 	f.known.BeginRound(fresh)
 	x := &logEnd{gen: f.gen + 1, through: f.applied.batch, marks: f.applied.marks, bytes: f.logBytes, failures: f.committer.failures}

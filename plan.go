@@ -68,9 +68,6 @@ func checkOutcome(o *Outcome) error {
 	if unit.Missing(o.CrawlDelay, unit.Least) {
 		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("CrawlDelay", o.CrawlDelay, unit.Least))
 	}
-	if o.Bytes < 0 {
-		return fmt.Errorf("%w: Bytes is %d; want 0 or more", ErrOutcome, o.Bytes)
-	}
 	if len(o.Meta) > MaxMeta {
 		return fmt.Errorf("%w: Meta has %d bytes; want at most %d", ErrOutcome, len(o.Meta), MaxMeta)
 	}

@@ -248,10 +248,8 @@ func (w *urlWindow) drop() error {
 	f := w.listing.f
 	kept := w.Items[:0]
 	for chunk := range slices.Chunk(w.Items, walkAtOnce) {
-		f.mu.Lock()
-		if f.closed {
-			f.mu.Unlock()
-			return ErrClosed
+		if err := f.lockOpen(); err != nil {
+			return err
 		}
 		c := f.core
 		var out []uint64
@@ -305,8 +303,8 @@ type StoredURL struct {
 // done for good have left the frontier.
 //
 // With a Spill it shows what was committed at one moment, while other calls go on, and
-// reads the store from end to end: what lies outside of the scope takes half of the time,
-// some 0.4 us a URL. Without one the lock is held while everything of the scope is copied to
+// reads the store from end to end: a URL outside of the scope takes about half as long as
+// one inside. Without one the lock is held while everything of the scope is copied to
 // memory, about a second for ten million URLs. It may end with an error: a bad scope,
 // ctx's, ErrClosed, or the Spill's.
 func (f *Frontier) Scan(ctx context.Context, s Scope) iter.Seq2[StoredURL, error] {

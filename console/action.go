@@ -310,7 +310,7 @@ var actions = map[string]action{
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priority, r.Priorities = a.N, frontier.PriorityMap{} }), "%s has %s", s, number(a.N, "for its priority"))
 	}},
-	"standing": {true, false, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"standing": {true, false, func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error) {
 		host, err := oneHost(s)
 		if err != nil {
 			return Result{}, err
@@ -321,6 +321,9 @@ var actions = map[string]action{
 		text := host + " is " + Standing(a.N)
 		if r := c.f.RuleOf(host); a.N != 0 && (r.Priority != 0 || r.Priorities != frontier.PriorityMap{}) {
 			text += ", but a rule about its priorities wins"
+		}
+		if _, err := c.f.Host(ctx, host); errors.Is(err, frontier.ErrUnknownHost) {
+			text += "; no host of the crawl had this name"
 		}
 		return said(c.f.SetStanding(host, a.N), "%s", text)
 	}},

@@ -303,7 +303,8 @@ func (c *Console) hostsPage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := hostsData{HostList: x.(HostList), Scope: r.FormValue("scope"), Reason: r.FormValue("reason"), Match: r.FormValue("match"), Sort: r.FormValue("sort"), Sunk: r.FormValue("sunk") != "", Reasons: Reasons()}
+	d := hostsData{HostList: x.(HostList), Scope: r.FormValue("scope"), Reason: r.FormValue("reason"), Match: r.FormValue("match"), Sort: r.FormValue("sort"), Reasons: Reasons()}
+	d.Sunk, _ = strconv.ParseBool(r.FormValue("sunk"))
 	d.NextPage = next(r, d.Next)
 	return d, nil
 }

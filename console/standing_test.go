@@ -40,7 +40,7 @@ func TestStanding(t *testing.T) {
 	assert.Equal(t, "a.example is 3 levels down: 1 host, 2 URLs now", do("A.example", -3))
 	listed, described, priority := standing()
 	assert.Equal(t, []int{-3, -3, 5}, []int{listed, described, priority})
-	assert.Equal(t, "b.example is 1 level up: 1 host, 0 URLs now", do("b.example", 1))
+	assert.Equal(t, "b.example is 1 level up; no host of the crawl had this name: 1 host, 0 URLs now", do("b.example", 1))
 	assert.Equal(t, "a.example is neither up nor down: 1 host, 2 URLs now", do("a.example", 0))
 	listed, described, priority = standing()
 	assert.Equal(t, []int{0, 0, 8}, []int{listed, described, priority})

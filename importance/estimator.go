@@ -147,7 +147,7 @@ func (x *Estimator) weights(l *frontier.Lease, counts []float64) []float64 {
 	return counts
 }
 
-// short rounds a weight to a mantissa of 8 bits, so that it takes 2 bytes of its record.
+// short rounds a weight to a mantissa of 8 bits, so that its record is short.
 func short(weight float64) float64 {
 	const low = 1 << 16 // of the bits of a float32
 	return float64(math.Float32frombits((math.Float32bits(float32(weight)) + low/2) &^ (low - 1)))

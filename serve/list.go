@@ -70,7 +70,7 @@ func (l *listing) write() error {
 	return err
 }
 
-// mostFound is the most URLs that are few.
+// mostFound is the most URLs of a host that a search for those that wait collects.
 const mostFound = 10_000
 
 // QueueURLs returns a host's URLs in a crawl, of all states, as Frontier.Scan yields them. It reads the
@@ -235,7 +235,7 @@ func (c *call) page(crawl uint32, host string, queue bool) (*paged, error) {
 	case !q.Has("after"):
 		return nil, nil
 	case after == "":
-		p := &paged{of: of} // each page looks at so many URLs, whatever it wants of them
+		p := &paged{of: of} // pages count the URLs that they look at
 		p.next, p.stop = iter.Pull2(c.s.listed(c.s.cut, frontier.All(), crawl, host, queue))
 		return p, nil
 	default:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -454,4 +455,25 @@ func TestPagesBeginWhereOthersEnded(t *testing.T) {
 	x.keep(page{crawl: 7, start: last.start, after: "other", ended: last.ended})
 	require.Equal(t, "other", x.before(page{crawl: 7, start: last.start}, now).after)
 	require.Len(t, x.kept, mostPages)
+}
+
+// A key that no host can have names no URLs, and a client that goes away while its listing is made harms nobody.
+func TestListingsThatFail(t *testing.T) {
+	s, _, dial := startInside(t)
+	client, key := dial(), strings.Repeat("k", 256)
+	list, err := client.ListURLs(t.Context(), &pb.ListUrlParams{Key: key})
+	require.NoError(t, err)
+	_, err = list.Recv()
+	require.ErrorIs(t, err, io.EOF)
+	n, err := client.CountURLs(t.Context(), &pb.CountUrlParams{Key: key})
+	require.NoError(t, err)
+	require.Zero(t, n.GetValue())
+	purge := purge{s: s, key: key, before: math.MaxInt64}
+	require.NoError(t, purge.run(t.Context()))
+
+	_, err = s.newListing(version{}, queueName{}, func(yield func(frontier.StoredURL, error) bool) { yield(frontier.StoredURL{}, context.Canceled) })
+	require.ErrorIs(t, err, context.Canceled)
+	files, err := os.ReadDir(s.o.TempDir)
+	require.NoError(t, err)
+	require.Empty(t, files)
 }

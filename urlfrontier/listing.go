@@ -272,16 +272,17 @@ func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *li
 
 // newListing makes a snapshot of all URLs, or of a queue's in the frontier's order.
 func (s *Server) newListing(of version, only queueName, all iter.Seq2[frontier.StoredURL, error]) (l *listing, err error) {
-	l = &listing{only: only, of: of, made: time.Now()}
-	if l.file, err = os.CreateTemp(s.o.TempDir, listingName); err != nil {
+	file, err := os.CreateTemp(s.o.TempDir, listingName)
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("urlfrontier: listing: %w", errors.Join(err, l.file.Close(), os.Remove(l.file.Name())))
+			err = fmt.Errorf("urlfrontier: listing: %w", errors.Join(err, file.Close(), os.Remove(file.Name())))
 		}
 	}()
-	w := bufio.NewWriterSize(l.file, 1<<16)
+	l = &listing{only: only, file: file, of: of, made: time.Now()}
+	w := bufio.NewWriterSize(file, 1<<16)
 	var b []byte
 	var offset int64
 	for u, err := range all {

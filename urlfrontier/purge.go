@@ -203,7 +203,7 @@ var errDeleted = errors.New("urlfrontier: URLs were deleted meanwhile")
 func (x *purge) run(ctx context.Context) error {
 	x.adds, x.deletions = x.adds[:0], x.s.purged.deleted()
 	var ok bool
-	if x.id, ok = x.s.svc.Crawl(x.name); !ok {
+	if x.id, ok = x.s.svc.Crawl(x.name); !ok || len(x.key) > maxKey {
 		return nil
 	}
 	scope := frontier.Crawl(x.id)

@@ -53,7 +53,7 @@ type selected struct {
 // each calls f for each selected URL.
 func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error) error {
 	id, ok := s.svc.Crawl(x.crawl)
-	if !ok {
+	if !ok || len(x.key) > maxKey {
 		return nil
 	}
 	done, err := s.reading(ctx)

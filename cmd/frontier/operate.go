@@ -84,6 +84,13 @@ func doing(name, args, usage string, action func(cmd *cli.Command, args []string
 	return c
 }
 
+// doingToHost is doing for an Action on one host.
+func doingToHost(name, args, usage string, action func(cmd *cli.Command, args []string) (console.Action, error)) *cli.Command {
+	c := doing(name, args, usage, action)
+	c.ArgsUsage, c.Description = "HOST"+args, "HOST is one host, as in shop.example.org."
+	return c
+}
+
 // aboutScopes is help text.
 const aboutScopes = `SCOPE is a host (shop.example.org), a domain with all hosts below it ('*.example.org'), or '*'
 for all. What is set for a host counts before what is set for its domain, and that before '*'.`
@@ -153,13 +160,13 @@ func operateCommands() []*cli.Command {
 				&cli.DurationFlag{Name: "for", Usage: "`time`, as in 90m; 0 ends a block"}, &cli.TimestampFlag{Name: "until", Usage: "`moment`, as in 2027-01-31T08:00:00Z", Config: cli.TimestampConfig{Layouts: []string{time.RFC3339}}}),
 			doing("delay", " TIME | FACTOR MIN MAX | none", "set the pause between two requests to a host", delayAction),
 			doing("priority", " NUMBER | none", "set the priority of some hosts, whatever their URLs have", priorityAction),
-			doing("standing", " up|down LEVELS | none", "move the priorities of a host's URLs up or down", standingAction),
+			doingToHost("standing", " up|down LEVELS | none", "move the priorities of a host's URLs up or down", standingAction),
 			doing("limit", " [none]", "limit the pages, bytes or errors of some hosts", limitAction,
 				&cli.BoolFlag{Name: "each", Usage: "for each host alone, instead of all together"}, &cli.Int64Flag{Name: "pages", Usage: "`number` of fetches"}, &cli.StringFlag{Name: "bytes", Usage: "`bytes` transferred; k, M, G may follow"},
 				&cli.Int64Flag{Name: "errors", Usage: "`number` of failed fetches"}, &cli.Int64Flag{Name: "waiting", Usage: "`number` of URLs that wait"}, &cli.IntFlag{Name: "depth", Usage: "`number` of links from a seed"},
 				&cli.DurationFlag{Name: "period", Usage: "`time` after which pages, bytes and errors are counted from zero again"}),
 			doing("clear", "", "remove all that was set for some hosts", plain("clear")),
-			doing("forget", "", "forget what was learned about a host: its failures, its Crawl-delay", plain("forget")),
+			doingToHost("forget", "", "forget what was learned about a host: its failures, its Crawl-delay", plain("forget")),
 			endLeasesCommand(),
 			deleteCommand(),
 			reaching(reachScope, "add", "URL...", "add URLs to the crawl, if they are in its scope", adding("add"), crawl),

@@ -247,7 +247,6 @@ func TestOutcomeWithoutSense(t *testing.T) {
 			"visited with Uncontacted":           {Uncontacted: true},
 			"failed with Uncontacted":            {Result: frontier.Failed, Uncontacted: true},
 			"Meta has 65537 bytes; want at most": {Meta: make([]byte, 65537)},
-			"Bytes is -1; want 0 or more":        {Bytes: -1},
 		} {
 			o.Add = []frontier.Entry{{URL: "http://never.example/"}}
 			require.ErrorContains(t, w.F.Done(l, o), fault)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -357,5 +358,49 @@ func TestHintsRaise(t *testing.T) {
 			require.Equal(t, e, l.Entry)
 			w.Fetched(l, 0, frontier.Outcome{})
 		}
+	})
+}
+
+// With DeferHints a hint raises nothing.
+func TestDeferredHintsRaiseNothing(t *testing.T) {
+	rising(t, frontier.Options{Prioritizer: frontier.ByWeight(8, 8), DeferHints: true}, func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/1", "http://a.example/2")
+		_, err := w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/2", Weight: 8, Hint: true})
+		require.NoError(t, err)
+		hook.Of(w.F).Sweep()
+		require.Zero(t, w.F.Stats().Risen)
+		require.Zero(t, w.F.Stats().Noted)
+	})
+}
+
+// The priority of a visited URL is what the Prioritizer says of it with its History, and a weight that is no
+// number gives way to a hint's.
+func TestHintsOfVisitedURLs(t *testing.T) {
+	newFirst := frontier.PrioritizerFunc(func(e frontier.Entry, h frontier.History) int {
+		if h.Visits > 0 && e.Weight < 5 {
+			return 2
+		}
+		return 7
+	})
+	rising(t, frontier.Options{Prioritizer: newFirst, Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
+		e := frontier.Entry{URL: "http://a.example/", Weight: math.NaN()}
+		_, err := w.F.Add(t.Context(), e)
+		require.NoError(t, err)
+		require.NoError(t, w.F.Done(w.Next(), frontier.Outcome{Result: frontier.Changed, Next: w.Clock.Now().Add(time.Hour)}))
+		w.Clock.Advance(2 * time.Hour)
+		for _, c := range []struct {
+			weight   float64
+			priority int
+		}{{1, 2}, {5, 7}} {
+			e.Weight, e.Hint = c.weight, true
+			_, err = w.F.Add(t.Context(), e)
+			require.NoError(t, err)
+			hook.Of(w.F).Sweep()
+			st, err := w.F.Status(t.Context(), e)
+			require.NoError(t, err)
+			require.Equal(t, frontier.URLWaiting, st.State)
+			require.Equal(t, c.priority, st.Priority)
+		}
+		require.Equal(t, 5., w.Next().Entry.Weight)
 	})
 }
