@@ -377,7 +377,7 @@ func TestDeferredHintsRaiseNothing(t *testing.T) {
 // number gives way to a hint's.
 func TestHintsOfVisitedURLs(t *testing.T) {
 	newFirst := frontier.PrioritizerFunc(func(e frontier.Entry, h frontier.History) int {
-		if h.Visits > 0 && e.Weight < 5 {
+		if h.Visits > 0 && !(e.Weight >= 5) { // also if it is no number
 			return 2
 		}
 		return 7
@@ -388,6 +388,7 @@ func TestHintsOfVisitedURLs(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.F.Done(w.Next(), frontier.Outcome{Result: frontier.Changed, Next: w.Clock.Now().Add(time.Hour)}))
 		w.Clock.Advance(2 * time.Hour)
+		require.EqualValues(t, 1, w.F.Stats().Waiting)
 		for _, c := range []struct {
 			weight   float64
 			priority int
