@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -24,6 +24,7 @@ type config struct {
 	rate float64 // fetches in a tick
 	seed uint64  // of the selectors
 	disk int64   // memory of a frontier on disk; 0: in memory
+	again
 }
 
 const (
@@ -57,6 +58,11 @@ type crawl struct {
 	fetched  []bool
 	outlinks func(l *frontier.Lease, links []frontier.Entry) error // of an estimator, or nil
 	moves    int                                                   // by Force
+	risen    int64                                                 // by frontiers that were closed
+
+	dir string                // of the frontier's store; empty: it is in memory
+	db  *spill.Store          // or nil
+	est *importance.Estimator // or nil
 }
 
 // A scorer is an exact order without bounds of memory: the level that each page deserves.
@@ -82,32 +88,27 @@ func (k *config) run(g *graph, seeds []int32, o *order) (r result, err error) {
 	ctx, before := context.Background(), memory()
 	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	c := &crawl{graph: g, reach: g.reached(seeds), start: seeds, at: make([]uint8, g.pages()), fetched: make([]bool, g.pages())}
-	opts := frontier.Options{Clock: clock, Delay: frontier.FixedDelay(rest * tick), MemoryBudget: 4 << 30}
-	o.open(c, k.seed, &opts)
 	if k.disk > 0 {
-		dir, e := os.MkdirTemp("", "order")
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		db, e2 := spill.Open(filepath.Join(dir, "store"), spill.Options{})
-		if err := errors.Join(e, e2); err != nil {
+		c.dir, err = os.MkdirTemp("", "order")
+		defer func() { err = errors.Join(err, os.RemoveAll(c.dir)) }()
+		if err != nil {
 			return r, err
 		}
-		defer func() { err = errors.Join(err, db.Close()) }()
-		opts.Spill, opts.MemoryBudget = db, k.disk
 	}
-	if c.Frontier, err = frontier.Open(ctx, opts); err != nil {
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := c.open(k, clock, o, ""); err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
 	began, cpu := time.Now(), harness.CPUTime()
 	if _, err := c.Add(ctx, c.entries(seeds, 0)...); err != nil {
 		return r, err
 	}
-	if err := c.crawl(k, clock, &r); err != nil {
+	if err := c.crawl(k, clock, o, &r); err != nil {
 		return r, err
 	}
 	r.took, r.cpu = time.Since(began), (harness.CPUTime()-cpu)/time.Duration(r.pages)
 	st := c.Stats()
-	r.moves, r.memory = (float64(c.moves)+float64(st.Risen))/float64(st.Known), max(0, memory()-before)/float64(st.Known)
+	r.moves, r.memory = (float64(c.moves)+float64(c.risen+st.Risen))/float64(st.Known), max(0, memory()-before)/float64(st.Known)
 	return r, c.Check()
 }
 
@@ -119,7 +120,7 @@ func memory() float64 {
 }
 
 // crawl fetches until the last mark.
-func (c *crawl) crawl(k *config, clock *simclock.Clock, r *result) error {
+func (c *crawl) crawl(k *config, clock *simclock.Clock, o *order, r *result) error {
 	var worth, rotten float64
 	last := make([]int, c.hosts) // contact of each host
 	mark, over := 0, false
@@ -161,6 +162,11 @@ func (c *crawl) crawl(k *config, clock *simclock.Clock, r *result) error {
 			r.worth[mark], r.spam[mark] = worth, rotten/float64(max(1, r.pages))
 		}
 		clock.Advance(tick)
+		if c.due(k, t) {
+			if err := c.reopen(k, clock, o); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -34,12 +34,18 @@ func main() {
 	k := config{}
 	flag.Uint64Var(&k.seed, "seed", 1, "of webs, seeds and selectors")
 	flag.Int64Var(&k.disk, "disk", 0, "keep frontiers on disk, with `bytes` of memory; 0: in memory")
+	flag.Float64Var(&k.restart, "restart", 0, "close and open the frontier and the estimator after this `share` of the time; needs -disk")
+	flag.BoolVar(&k.forget, "forget", false, "at the restart the estimator loses what it knows")
 	flag.Parse()
 	chosen := func(list, name string) bool { return list == "" || slices.Contains(strings.Split(list, ","), name) }
 	rows := slices.DeleteFunc(slices.Clone(orders), func(o order) bool { return !chosen(*who, o.name) })
 	attacked := &shape{pages: *pages, spam: 0.31, traps: 0.05, farm: [2]int{200, 600}, seed: k.seed}
 	all := []subject{{"docs", 3, 1, nil}, {"cnr", 20, 9, nil}, {"cal", 100, 1, nil}, {"att", 100, 3, attacked}}
 	all = slices.DeleteFunc(all, func(s subject) bool { return !chosen(*graphs, s.name) || s.web == nil && *dir == "" })
+	if k.restart > 0 && k.disk == 0 {
+		fmt.Fprintln(os.Stderr, "order: -restart needs -disk")
+		os.Exit(2)
+	}
 	if err := compare(os.Stdout, *dir, all, rows, k); err != nil {
 		fmt.Fprintln(os.Stderr, "order:", err)
 		os.Exit(1)

@@ -15,11 +15,11 @@ import (
 
 var small = shape{pages: 3000, spam: 0.3, traps: 0.05, farm: [2]int{10, 30}, seed: 1}
 
-// Every order crawls a web, on disk too.
+// Every order crawls a web, on disk too, and over a restart.
 func TestEveryOrderCrawls(t *testing.T) {
-	for _, disk := range []int64{0, 128 << 20} {
+	for _, k := range []config{{seed: 1}, {seed: 1, disk: 128 << 20}, {seed: 1, disk: 128 << 20, again: again{restart: 0.05}}} {
 		var out strings.Builder
-		require.NoError(t, compare(&out, "", []subject{{"att", 20, 2, &small}}, orders, config{seed: 1, disk: disk}))
+		require.NoError(t, compare(&out, "", []subject{{"att", 20, 2, &small}}, orders, k))
 		for _, o := range orders {
 			assert.Contains(t, out.String(), "\n| "+o.name+" | ")
 		}
@@ -43,6 +43,25 @@ func TestBetterOrders(t *testing.T) {
 	}
 	assert.Equal(t, m.worth("g", "round robin", at50), m.worth("g", "in-links at admission", at50))
 	assert.Less(t, m.spam("g", "oracle", at10), m.spam("g", "round robin", at10))
+}
+
+// With a snapshot of the estimator a restart in mid-crawl costs no order, although the frontier forgets its notes.
+func TestRestart(t *testing.T) {
+	g := shape{pages: 12000, spam: 0.3, traps: 0.05, farm: [2]int{10, 30}, seed: 1}.web()
+	for _, o := range orders {
+		if o.name != "links" && o.name != "trust" {
+			continue
+		}
+		var worth [2]float64
+		for i, restart := range []float64{0, 0.05} {
+			k := config{seed: 1, rate: 20, disk: 128 << 20, again: again{restart: restart}}
+			r, err := k.run(g, g.seeds, &o)
+			require.NoError(t, err)
+			worth[i] = 100 * r.worth[at30]
+			t.Logf("%s %g %.3f", o.name, restart, r.worth)
+		}
+		assert.InDelta(t, worth[0], worth[1], 1, o.name)
+	}
 }
 
 // A web is the same for the same seed, and nearly all of it can be reached.

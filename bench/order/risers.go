@@ -16,9 +16,11 @@ func init() {
 			o.Prioritizer, o.Selector = riser{c}, selector.Strict()
 		}},
 		estimated("links", importance.Links, 0.75, false),
+		biased(estimated("links biased", importance.Links, 0.75, false)),
 		estimated("links 1/4 byte", importance.Links, 0.25, false),
 		estimated("links useful", importance.Links, 0.75, true),
 		estimated("trust", importance.Trust, 2, false),
+		biased(estimated("trust biased", importance.Trust, 2, false)),
 		estimated("trust useful", importance.Trust, 2, true),
 	)
 }
@@ -50,7 +52,7 @@ func estimated(name string, score importance.Score, bytes float64, useful bool) 
 		if err != nil {
 			panic(err) // the options are ours
 		}
-		o.Prioritizer, o.Selector = est, selector.Strict()
+		c.est, o.Prioritizer, o.Selector = est, est, selector.Strict()
 		c.outlinks = func(l *frontier.Lease, links []frontier.Entry) error {
 			p := pageOf(l.Entry.URL)
 			use := !useful || uint64(p)*0x9e3779b97f4a7c15>>40%100 >= [...]uint64{good: 5, spam: 50, trap: 90}[c.kind[p]]
@@ -61,6 +63,16 @@ func estimated(name string, score importance.Score, bytes float64, useful bool) 
 			return c.SetStanding(l.Host, standing)
 		}
 	}}
+}
+
+// biased is an order with the default Selector: each level has a share.
+func biased(of order) order {
+	open := of.open
+	of.open = func(c *crawl, seed uint64, o *frontier.Options) {
+		open(c, seed, o)
+		o.Selector = selector.BiasedRandom(seed)
+	}
+	return of
 }
 
 // settle waits until the frontier has moved what it knows should be.
