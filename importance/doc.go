@@ -56,6 +56,8 @@
 // # Crawls without an end
 //
 // [Estimator.Weight] says what a fresh copy of a page is worth, for package recrawl. With [Options].Keep the
-// links to visited pages go on counting. A page of a host without useful pages has little weight, even if it
+// links to visited pages go on counting. A page's own links count at its first visit only: then they have their
+// effect whether it is fetched once a year or every hour, and a page that has other links at each fetch gains nothing by
+// it. A page of a host without useful pages has little weight, even if it
 // changes at every fetch.
 package importance

@@ -3,6 +3,7 @@
 package importance
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -49,17 +50,18 @@ type score interface {
 
 // sight is what a score sees of an Entry.
 type sight struct {
-	hash   uint64 // of its crawl and URL
-	weight float64
+	hash   uint64  // of its crawl and URL
+	weight float64 // 0 or more, or NaN
 	seed   bool
 	fresh  bool // the URL was never tried
+	first  bool // it was never visited
 }
 
 // unknown is the history of a URL where that does not matter.
 var unknown frontier.History
 
 func (x *Estimator) sight(e *frontier.Entry, h *frontier.History) sight {
-	return sight{x.key.url(e.Crawl, e.URL), e.Weight, e.Depth == 0, *h == frontier.History{}}
+	return sight{x.key.url(e.Crawl, e.URL), math.Abs(e.Weight), e.Depth == 0, *h == frontier.History{}, h.Visits == 0}
 }
 
 // New returns an Estimator that knows nothing, or an error that names every option out of range.
@@ -104,6 +106,9 @@ func (x *Estimator) Priority(e frontier.Entry, h frontier.History) int {
 
 // Found implements frontier.Riser: there is one more link to a known URL.
 func (x *Estimator) Found(e frontier.Entry) int {
+	if e.Weight < 0 { // the page was visited before: its links were counted then
+		return 0
+	}
 	level := x.score.found(x.sight(&e, &unknown))
 	x.links.Add(1)
 	if level > 0 {
@@ -118,7 +123,7 @@ func (x *Estimator) Rise(waiting frontier.Entry) (weight float64) {
 }
 
 // Visit is called when a page was fetched, before Done, with its links. It sets their Weight: what the
-// page gives to each. counts says what each link counts, and is overwritten; nil: 1. If moved is true, the page's host should
+// page gives to each, negative if the page was visited before: then only what is new counts. counts says what each link counts, and is overwritten; nil: 1. If moved is true, the page's host should
 // be moved to that standing, with frontier.SetStanding.
 func (x *Estimator) Visit(l frontier.Lease, useful bool, links []frontier.Entry, counts []float64) (standing int, moved bool) {
 	if counts == nil {
@@ -143,6 +148,9 @@ func (x *Estimator) weights(l *frontier.Lease, counts []float64) []float64 {
 	}
 	for i, n := range counts {
 		counts[i] = short(x.score.pass(worth, n, sum))
+		if l.History.Visits > 0 {
+			counts[i] = -cmp.Or(counts[i], 1)
+		}
 	}
 	return counts
 }

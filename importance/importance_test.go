@@ -128,9 +128,9 @@ func TestTrustAgainstAMap(t *testing.T) {
 			require.InEpsilon(t, 0.85*cash[i], links[0].Weight, 0.35)
 			require.Positive(t, links[1].Weight)
 			require.Less(t, links[1].Weight, 1e-10)
-			l.History.Visits = 1 // it has nothing left to pass on
+			l.History.Visits = 1 // it has passed on all
 			x.Visit(l, true, links, nil)
-			require.Less(t, links[0].Weight, 1e-5)
+			require.Negative(t, links[0].Weight)
 		}
 	})
 }
@@ -169,6 +169,43 @@ func TestOddWeights(t *testing.T) {
 				require.GreaterOrEqual(t, x.Weight(entry(1), frontier.History{}), 1e-4)
 			}
 		}
+	}
+}
+
+// However often a page is fetched, its links count once, and with Keep pages are worth what they were. A URL that it links to
+// newly has one link, or its share.
+func TestLinksOfAPageThatIsVisitedAgain(t *testing.T) {
+	for _, score := range []Score{Links, Trust} {
+		x := estimator(t, Options{Score: score, Keep: true})
+		for visit := range 100 {
+			for i := range 3 { // pages 10 to 12 link to 0, and to 10
+				l := lease(10 + i)
+				l.History.Visits = visit
+				links := []frontier.Entry{entry(0), entry(10)}
+				x.Visit(l, true, links, nil)
+				for k := range links {
+					if visit == 0 && i == 0 {
+						x.Priority(links[k], frontier.History{})
+					} else {
+						x.Found(links[k])
+					}
+				}
+			}
+		}
+		worth := map[Score][2]float64{Links: {3, 3}, Trust: {0.1 * 0.85 / 2 * 3, 0.1 + 0.1*0.85/2*2}}[score]
+		e := entry(0)
+		e.Weight = short(worth[0] / 3) // the first link
+		if score == Links {
+			e.Weight = 0
+		}
+		assert.InEpsilon(t, worth[0], x.Explain(e).Worth, 0.3, score)
+		assert.InEpsilon(t, worth[1], x.Explain(entry(10)).Worth, 0.4, score)
+		l, links := lease(10), []frontier.Entry{entry(99)}
+		l.History.Visits = 100
+		x.Visit(l, true, links, nil)
+		assert.Negative(t, links[0].Weight)
+		assert.Equal(t, map[Score]float64{Links: 1, Trust: -links[0].Weight}[score], x.Explain(links[0]).Worth)
+		assert.Zero(t, x.Found(links[0]))
 	}
 }
 

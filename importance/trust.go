@@ -21,7 +21,7 @@ type byTrust struct {
 	table *table[uint32] // purses
 	dice  *dice
 	ranks *ranks
-	keep  bool
+	keep  bool // a page that was visited has what it got
 	flow  flow
 }
 
@@ -108,7 +108,7 @@ func cashByte(cash float64, d *dice) uint8 {
 func newByTrust(bytes int64, o *Options, d *dice) *byTrust {
 	s := &byTrust{dice: d, ranks: newRanks(o.Levels), keep: o.Keep}
 	s.table = newTable(bytes, 4, purseWidth, func(v uint32) float64 {
-		if purse(v)&spent != 0 {
+		if purse(v)&spent != 0 && !s.keep {
 			return math.SmallestNonzeroFloat64
 		}
 		links := purse(v).count().links()
@@ -204,31 +204,33 @@ func (s *byTrust) rise(u sight) (cash float64) {
 }
 
 func (s *byTrust) visited(u sight) (cash float64) {
-	if u.fresh { // else it has passed it on already
-		cash = share(u)
-	}
+	cash = share(u)
 	s.table.update(u.hash, func(v uint32) uint32 {
 		p := purse(v)
-		if p == 0 {
-			s.ranks.add(rankOfShare(cash), -1)
+		switch {
+		case p == 0:
+			if u.first {
+				s.ranks.add(rankOfShare(cash), -1)
+			}
 			return 0
+		case p&whole != 0:
+			cash = p.cash()
+		default:
+			cash += p.cash()
+			s.flow.known(p.cash())
 		}
 		if p&spent == 0 {
 			s.ranks.add(p.rank(), -1)
 		}
-		if p&whole == 0 {
-			cash += p.cash()
-			s.flow.known(p.cash())
-		} else {
-			cash = p.cash()
+		left := uint8(0)
+		if s.keep {
+			left = cashByte(cash, s.dice)
 		}
-		after := whole
-		if !s.keep {
-			after |= spent
-		}
-		return uint32(newPurse(p.count(), 15, 0, after))
+		return uint32(newPurse(p.count(), 15, left, spent|whole))
 	})
-	s.flow.fetched(cash)
+	if u.first { // else it was fetched with what it had then
+		s.flow.fetched(cash)
+	}
 	return cash
 }
 
