@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/internal/lab/recrawlsim"
 	"github.com/seed-7440039f/frontier/recrawl/plan"
 )
@@ -42,6 +43,9 @@ var policies = []policy{
 	direct("optimum-known", recrawlsim.Known),
 	direct("index-known", recrawlsim.OursKnown),
 	direct("index", recrawlsim.Ours),
+	direct("index-true", recrawlsim.True),
+	direct("index-links", recrawlsim.Estimated(importance.Links, 0.5)),
+	direct("index-trust", recrawlsim.Estimated(importance.Trust, 0.5)),
 }
 
 var inFrontier = policy{"index-frontier", func(s recrawlsim.Scenario) (recrawlsim.Result, error) {
@@ -51,7 +55,7 @@ var inFrontier = policy{"index-frontier", func(s recrawlsim.Scenario) (recrawlsi
 func main() {
 	pages := flag.Int("pages", 5000, "`number` of pages")
 	seeds := flag.Int("seeds", 3, "`number` of webs of each kind")
-	only := flag.String("scenarios", "", "comma `list`: plain, weights, web, tight, polite, drift, flood, lies, steps, opposed; empty: all")
+	only := flag.String("scenarios", "", "comma `list`: plain, weights, web, tight, polite, drift, flood, lies, steps, opposed, spam30; empty: all")
 	who := flag.String("policies", "", "comma `list` of policies; empty: all")
 	real := flag.Bool("frontier", false, "drive a real frontier too")
 	flag.Parse()

@@ -209,6 +209,15 @@ func Ours(x *Web) Policy { return newOurs(x, false) }
 // OursKnown knows the rates.
 func OursKnown(x *Web) Policy { return newOurs(x, true) }
 
+// True learns the rates, and knows what each page is worth: spam nothing.
+func True(x *Web) Policy {
+	a := newOurs(x, false)
+	for i := range a.pages {
+		a.pages[i] = a.s.Reweigh(a.pages[i], max(1e-4, x.w.pages[i].weight), start)
+	}
+	return a
+}
+
 // newScheduler returns a Scheduler that knows the budget and the hosts' rates.
 func newScheduler(x *Web) *recrawl.Scheduler {
 	s, err := recrawl.New(recrawl.Options{Seed: x.w.Seed})

@@ -26,7 +26,7 @@ func Scenarios(pages int, seed uint64) []Scenario {
 
 // Attacks are the scenarios with adverse conditions: half of the pages spam of ten times the
 // weight, a Last-Modified that always lies, a budget three times as high and then a third, weights
-// that rise with the rates.
+// that rise with the rates, and sites of spam with 30 % of the pages.
 func Attacks(pages int, seed uint64) []Scenario {
 	web := Scenarios(pages, seed)[2]
 	flood := web
@@ -37,5 +37,7 @@ func Attacks(pages int, seed uint64) []Scenario {
 	steps.Name, steps.Steps = "steps", []Step{{60, 3}, {100, 1. / 3}, {140, 1}}
 	opposed := web
 	opposed.Name, opposed.Opposed = "opposed", true
-	return []Scenario{flood, lies, steps, opposed}
+	spam30 := web
+	spam30.Name, spam30.Spam, spam30.SpamSites = "spam30", 0.3, true
+	return []Scenario{flood, lies, steps, opposed, spam30}
 }

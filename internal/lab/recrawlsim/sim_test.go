@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/internal/lab/recrawlsim"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,32 @@ func TestUnderAttack(t *testing.T) {
 	}
 }
 
-// The same with a real frontier, which waits when nothing is due.
+// Weights that importance estimates from links keep spam out, nearly as the true weights do, and the copy nearly as
+// fresh.
+func TestEstimatedWeights(t *testing.T) {
+	s := recrawlsim.Attacks(2000, 1)[4]
+	best := recrawlsim.Optimum(s)
+	for _, x := range []struct {
+		name   string
+		policy func(*recrawlsim.Web) recrawlsim.Policy
+		spam   float64
+		score  float64
+	}{
+		{"true", recrawlsim.True, 0.01, 0.98},
+		{"links", recrawlsim.Estimated(importance.Links, 0.5), 0.02, 0.93},
+		{"trust", recrawlsim.Estimated(importance.Trust, 0.5), 0.02, 0.93},
+		{"links, all spam looks useful", recrawlsim.Estimated(importance.Links, 0), 0.02, 0.93},
+		{"trust, all spam looks useful", recrawlsim.Estimated(importance.Trust, 0), 0.02, 0.93},
+	} {
+		r := recrawlsim.Run(s, x.policy)
+		spam := float64(r.Spam) / float64(r.Fetches)
+		t.Logf("%s: spam %.2f %%, %.3f of the best", x.name, 100*spam, r.Score/best)
+		assert.LessOrEqual(t, spam, x.spam, x.name)
+		assert.Greater(t, r.Score/best, x.score, x.name)
+	}
+}
+
+// Ours with a real frontier, which waits when nothing is due.
 func TestARealFrontierKeepsTheCopyAsFresh(t *testing.T) {
 	for _, s := range recrawlsim.Scenarios(600, 1)[2:5:5] {
 		if s.Name == "tight" {

@@ -12,22 +12,23 @@ import (
 
 // Scenario is a web and the crawl's means.
 type Scenario struct {
-	Name     string
-	Pages    int
-	Hosts    int
-	Budget   float64 // fetches per day
-	HostMost float64 // fetches per day of one host; 0: no bound
-	Weights  bool    // Pareto(1.2); else all 1
-	Kinds    bool    // spam, office hours, periodic and fast pages
-	Spam     float64 // share of pages that differ at each fetch
-	SpamPays float64 // factor by which the crawler overestimates the weight of spam
-	Opposed  bool    // the faster a page changes, the greater its weight
-	Lies     bool    // Last-Modified is always the time of the fetch
-	Dates    bool    // half of the hosts send a correct Last-Modified
-	Drift    float64 // the day on which half of the rates are drawn again; 0: never
-	Steps    []Step  // changes of the budget
-	Length   float64 // days; the second half is scored
-	Seed     uint64
+	Name      string
+	Pages     int
+	Hosts     int
+	Budget    float64 // fetches per day
+	HostMost  float64 // fetches per day of one host; 0: no bound
+	Weights   bool    // Pareto(1.2); else all 1
+	Kinds     bool    // spam, office hours, periodic and fast pages
+	Spam      float64 // share of pages that differ at each fetch
+	SpamSites bool    // spam is on hosts of its own
+	SpamPays  float64 // factor by which the crawler overestimates the weight of spam
+	Opposed   bool    // the faster a page changes, the greater its weight
+	Lies      bool    // Last-Modified is always the time of the fetch
+	Dates     bool    // half of the hosts send a correct Last-Modified
+	Drift     float64 // the day on which half of the rates are drawn again; 0: never
+	Steps     []Step  // changes of the budget
+	Length    float64 // days; the second half is scored
+	Seed      uint64
 }
 
 // Step multiplies the budget from a day on.
@@ -61,7 +62,11 @@ type web struct {
 func newWeb(s Scenario) *web {
 	w := &web{Scenario: s, pages: make([]page, s.Pages)}
 	r := rand.New(rand.NewPCG(s.Seed, 1))
-	host := zipf(r, s.Hosts)
+	host, wicked := zipf(r, s.Hosts), s.Hosts
+	if s.SpamSites {
+		wicked = max(1, s.Hosts-int(s.Spam*float64(s.Hosts)))
+		host = zipf(r, wicked)
+	}
 	for i := range w.pages {
 		p := &w.pages[i]
 		*p = page{host: host(), rate: 1 / lifetime(r.Float64()), weight: 1, last: -1}
@@ -85,6 +90,9 @@ func newWeb(s Scenario) *web {
 			p.weight = max(0.1, math.Sqrt(p.rate*30))
 		}
 		if p.seen = p.weight; r.Float64() < s.Spam {
+			if s.SpamSites && wicked < s.Hosts {
+				p.host = int32(wicked + i%(s.Hosts-wicked))
+			}
 			p.kind, p.weight = spam, 0
 			p.seen *= max(1, s.SpamPays)
 			p.rate, p.then = 1e6, 1e6
