@@ -76,6 +76,13 @@ func (f hooked) CommitNow() error {
 	return f.submitAndUnlock(o)
 }
 
+func (f hooked) Rises() hook.Rises {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := &f.rises
+	return hook.Rises{Noted: r.Noted, Dropped: r.Dropped, Walks: r.Walks, Read: r.Read, Size: r.Size()}
+}
+
 func (f hooked) DueOf(host string) (due time.Time) {
 	if f.lockWithHost(context.Background(), host) != nil {
 		return due

@@ -45,7 +45,17 @@ type Frontier interface {
 	// frontier.Lease.
 	LeaseGroup(lease any) string
 
+	// Rises returns what was done to raise URLs that wait.
+	Rises() Rises
+
 	// LockComesFree reports whether the lock can be acquired soon. If not, the caller holds it:
 	// nothing else does for longer than a moment.
 	LockComesFree() bool
+}
+
+// Rises are the notes about waiting URLs that deserve more, and the walks that look for them.
+type Rises struct {
+	Noted, Dropped int64 // notes
+	Walks, Read    int64 // hosts searched, and records looked at
+	Size           int64 // of the notes now, in bytes
 }
