@@ -538,14 +538,28 @@ func (r *risers) riseHost(host string, w *rise.Walk) (moved int64) {
 	f := r.f
 	w.MakeRoom()
 	f.mu.Lock()
-	f.walkHostAndUnlock(w.Walk, w.MakeRoom)
+	f.walkHostAndUnlock(w.Walk, func() {
+		if w.Full() {
+			moved += r.raiseFound(host, w)
+		}
+		w.MakeRoom()
+	})
 	for i := range w.Parts {
 		p := &w.Parts[i]
 		records, err := f.readFor(patience.Forever, p.Part, p.Want)
 		if err == nil && !w.Read(p, records) { // what is damaged is reported when its turn comes
 			break
 		}
+		if w.Full() {
+			moved += r.raiseFound(host, w)
+		}
 	}
+	return moved + r.raiseFound(host, w)
+}
+
+// raiseFound moves what a walk has found and deserves more, and returns how many.
+func (r *risers) raiseFound(host string, w *rise.Walk) (moved int64) {
+	f := r.f
 	for chunk := range slices.Chunk(w.Found, hintsAtOnce) {
 		var better []rising
 		f.guard("the code that raises URLs", host, func() {
@@ -561,6 +575,7 @@ func (r *risers) riseHost(host string, w *rise.Walk) (moved int64) {
 		}
 		f.apart(held, func() { moved += r.raise(host, better) })
 	}
+	w.Moved()
 	return moved
 }
 

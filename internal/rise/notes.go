@@ -21,6 +21,10 @@ const (
 	few = 8
 	// share of its URLs that must be noted for a walk through a host, and share above its next URL.
 	share, shareAbove = 4, 32
+	// enough is how many hosts wait for a walk when memory runs short.
+	enough = 64
+	// sorted is how many notes of a host are sorted under the lock.
+	sorted = 1024
 	// rest is how many times as long as a walk took no other begins.
 	rest = 9
 
@@ -53,7 +57,7 @@ func (n note) level() uint8 { return uint8(n & levelMask) }
 //
 // The zero value is empty. Not safe for concurrent use.
 type Notes struct {
-	Limit int64 // bytes from which on each host that gets a note is searched; at twice as many notes are dropped
+	Limit int64 // bytes from which on notes are dropped; from half of it on each one has a host searched
 
 	hosts   map[uint32]*noted
 	due     []uint32
@@ -81,11 +85,11 @@ type noted struct {
 // Add notes that a URL of a host deserves a level, if it waits, and what a hint says of it. waiting is how
 // many URLs of the host wait, and the next of them is of level next.
 func (x *Notes) Add(host uint32, m storage.Mark, level uint8, said Hint, waiting int, next uint8) {
-	if x.bytes > 2*x.Limit {
+	h := x.hosts[host]
+	if x.bytes > x.Limit/2 && !x.room(h) {
 		x.Dropped++
 		return
 	}
-	h := x.hosts[host]
 	if h == nil {
 		if x.hosts == nil {
 			x.hosts = map[uint32]*noted{}
@@ -94,7 +98,7 @@ func (x *Notes) Add(host uint32, m storage.Mark, level uint8, said Hint, waiting
 		x.hosts[host] = h
 		x.bytes += hostSize
 	}
-	if len(h.notes) == cap(h.notes) && len(h.notes) > few {
+	if n := len(h.notes); n == cap(h.notes) && n > few && n <= sorted {
 		h.compact()
 	}
 	before := cap(h.notes)
@@ -107,10 +111,59 @@ func (x *Notes) Add(host uint32, m storage.Mark, level uint8, said Hint, waiting
 	if level > next {
 		h.above++
 	}
-	if !h.due && (waiting <= few || len(h.notes)*share >= waiting || h.above*shareAbove >= waiting || x.bytes > x.Limit) {
+	if !h.due && (waiting <= few || len(h.notes)*share >= waiting || h.above*shareAbove >= waiting) {
 		h.due = true
 		x.due = append(x.due, host)
 	}
+}
+
+// most is by how much Size may grow with one more note of a host.
+func (x *Notes) most(h *noted) (n int64) {
+	if h == nil {
+		n = hostSize + noteSize
+	} else if len(h.notes) == cap(h.notes) {
+		n = noteSize * int64(cap(h.notes)+1)
+	}
+	if len(x.due) == cap(x.due) {
+		n += 4 * int64(cap(x.due)+4)
+	}
+	return n + hintSize
+}
+
+// room makes room for a note of a host, and reports whether there is some: it has another host searched whose notes
+// take much, or drops those that take little. All of its URLs may have been handed out.
+func (x *Notes) room(h *noted) bool {
+	for range 4 {
+		var little, much uint32 // of a few hosts, in any order
+		left := 8
+		for id, o := range x.hosts {
+			if !o.due && o != h {
+				if little == 0 || len(o.notes) < len(x.hosts[little].notes) {
+					little = id
+				}
+				if much == 0 || len(o.notes) > len(x.hosts[much].notes) {
+					much = id
+				}
+			}
+			if left--; left == 0 {
+				break
+			}
+		}
+		full := x.Size()+x.most(h) > x.Limit
+		switch {
+		case !full && much != 0 && len(x.due) < enough:
+			x.hosts[much].due = true
+			x.due = append(x.due, much)
+			return true
+		case !full:
+			return true
+		case little != 0:
+			x.Dropped += int64(len(x.hosts[little].notes))
+			x.bytes -= x.hosts[little].size()
+			delete(x.hosts, little)
+		}
+	}
+	return false
 }
 
 // keep keeps a hint, merged with an earlier one for the URL.
@@ -165,7 +218,6 @@ func (x *Notes) Begin() (host uint32, taken *noted) {
 	h := x.hosts[host]
 	delete(x.hosts, host)
 	x.bytes -= h.size()
-	h.compact()
 	x.walking = true
 	x.Walks++
 	return host, h

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// most is how many URLs one walk finds.
-const most = 4096
+// most is how many URLs that were found are kept until they are moved.
+const most = 512
 
 // Found is a waiting URL that was noted.
 type Found struct {
@@ -41,16 +41,18 @@ type Part struct {
 }
 
 // Walk is a search for the noted URLs of one host. First it is stepped through the queues, with a call of
-// MakeRoom before each step; then its Parts are read.
+// MakeRoom before each step; then its Parts are read. The caller moves what was Found whenever the walk is Full.
 type Walk struct {
 	*fifo.Walk
-	Found []Found
+	Found []Found // since Moved
 	Parts []Part
 
 	core   *mercator.Core
 	mark   func(crawl uint32, url string) storage.Mark
+	taken  *noted // until MakeRoom sorts them
 	notes  []note
 	hints  map[note]Hint
+	left   int                // notes that were not found
 	top    uint8              // the highest level noted
 	queue  uint32             // of the records met last
 	behind [2]record.Location // the last, and the last that was not noted
@@ -59,20 +61,33 @@ type Walk struct {
 
 // NewWalk begins a walk through a host with the notes that Begin returned.
 func NewWalk(core *mercator.Core, host uint32, taken *noted, mark func(crawl uint32, url string) storage.Mark) *Walk {
-	w := &Walk{core: core, mark: mark, notes: taken.notes, hints: taken.hints, Walk: core.BeginWalk(host, nil)}
+	w := &Walk{core: core, mark: mark, taken: taken, hints: taken.hints, Walk: core.BeginWalk(host, nil)}
 	w.Part, w.Record = w.visitPart, w.visit
-	for _, n := range w.notes {
-		w.top = max(w.top, n.level())
-	}
 	return w
 }
 
-// MakeRoom makes room for what a step finds.
+// MakeRoom makes room for what a step finds. It needs no lock.
 func (w *Walk) MakeRoom() {
+	if w.taken != nil {
+		w.taken.compact()
+		w.notes, w.left, w.taken = w.taken.notes, len(w.taken.notes), nil
+		for _, n := range w.notes {
+			w.top = max(w.top, n.level())
+		}
+	}
 	if len(w.Parts) > 0 { // most hosts are in memory
 		w.Parts = slices.Grow(w.Parts, view.AtOnce)
 	}
-	w.Found = slices.Grow(w.Found, min(len(w.notes), view.AtOnce))
+	w.Found = slices.Grow(w.Found, min(w.left, view.AtOnce))
+}
+
+// Full reports whether it is time to move what was found.
+func (w *Walk) Full() bool { return len(w.Found) >= most }
+
+// Moved forgets what was found.
+func (w *Walk) Moved() {
+	clear(w.Found)
+	w.Found = w.Found[:0]
 }
 
 func (w *Walk) visitPart(queue, id uint32) {
@@ -99,7 +114,7 @@ func (w *Walk) visit(queue uint32, ref arena.Ref) (more bool) {
 		w.behind[1] = at
 	}
 	w.behind[0] = at
-	return len(w.Found) < min(most, len(w.notes))
+	return w.left > 0
 }
 
 // look looks for a note about a URL that waits with a priority below what is noted.
@@ -115,6 +130,8 @@ func (w *Walk) look(crawl uint32, priority uint8, body []byte) (x Found, ok bool
 	if i == len(w.notes) || w.notes[i].mark() != n || w.notes[i].level() <= priority {
 		return x, false
 	}
+	w.notes[i] = n // it is not looked for any more
+	w.left--
 	return Found{Mark: m, Crawl: crawl, Priority: priority, Hint: w.hints[n]}, true
 }
 
@@ -126,7 +143,7 @@ func (w *Walk) Read(p *Part, records []fifo.Loaded) (more bool) {
 			w.Found = append(w.Found, x)
 		}
 	}
-	return len(w.Found) < min(most, len(w.notes))
+	return w.left > 0
 }
 
 // Take returns the queue and record of a URL that was found, and what takes it out of its queue. ok is
