@@ -167,11 +167,10 @@ func (f *Frontier) hintBlock(id uint32) bool {
 type hinted struct {
 	hint hint.Hint
 	storage.TimedRecord
-	mark storage.Mark
-	at   int64           // when it is due
-	from record.Location // in memory
-	pos  int             // or in the block being read
-
+	mark  storage.Mark
+	at    int64           // when it is due
+	from  record.Location // in memory
+	pos   int             // or in the block being read
 	next  newEntry
 	other bool // next is not what it was
 }
@@ -374,13 +373,11 @@ func (f *Frontier) forcedApart(found []hinted, replace func(o *op) error) {
 	now := f.opts.Clock.Now()
 	o := newOp()
 	defer o.free()
-	for i := range found {
-		x := &found[i]
-		x.other = f.guard("the code that answers hints", x.Host, func() { f.ask(x, now) }) && x.other // if it panics the URL stays as it is
-	}
 	held := make([]storage.Mark, 0, len(found))
 	for i := range found {
-		held = append(held, found[i].mark)
+		x := &found[i]
+		held = append(held, x.mark)
+		x.other = f.guard("the code that answers hints", x.Host, func() { f.ask(x, now) }) && x.other // if it panics the URL stays as it is
 	}
 	f.apart(held, func() { _ = replace(o) })
 }
@@ -459,6 +456,7 @@ type risers struct {
 type foundAgain struct {
 	newEntry
 	deserves uint8
+	said     rise.Hint
 }
 
 // tell notes which known URLs that were found again may deserve more: the Riser says so, or a hint with a
@@ -476,11 +474,12 @@ func (r *risers) tell(o *op) {
 			x.Crawl = e.crawl
 			p = min(r.by.Found(x), f.opts.Priorities)
 		}
-		if e.hint = e.hint && b.Weight > 0 && !f.opts.DeferHints; e.hint {
-			p = max(p, int(e.priority))
+		said := rise.Hint{}
+		if e.hint && b.Weight > 0 && !f.opts.DeferHints {
+			said = rise.Hint{Level: e.priority, Weight: b.Weight, Depth: b.Depth}
 		}
-		if p > 0 {
-			better = append(better, foundAgain{e, uint8(p)})
+		if p = max(p, int(said.Level)); p > 0 {
+			better = append(better, foundAgain{e, uint8(p), said})
 		}
 	}
 	if len(better) == 0 {
@@ -494,37 +493,43 @@ func (r *risers) tell(o *op) {
 		}
 		e := &better[i]
 		if id := f.core.Lookup(e.hash, e.host); id != 0 && f.core.Hosts.At(id).Waiting > 0 {
-			said := rise.Hint{}
-			if e.hint {
-				b := record.Must(e.body)
-				said = rise.Hint{Level: e.priority, Weight: b.Weight, Depth: b.Depth}
-			}
-			r.Add(id, e.mark, e.deserves, said, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
+			r.Add(id, e.mark, e.deserves, e.said, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
 		}
 	}
 	r.startLocked()
 }
 
-// startLocked begins to search a host for URLs that deserve more, if it is time.
+// startLocked begins to search hosts for URLs that deserve more, if it is time.
 func (r *risers) startLocked() {
-	f := r.f
-	if f.closed || f.draining || !r.Due(f.last) {
+	f, began := r.f, r.f.last
+	host, w := r.beginLocked()
+	if w == nil {
 		return
 	}
-	id, notes := r.Begin()
-	h := f.core.Hosts.At(id)
-	host, began := string(f.core.Name(h)), f.last
-	w := rise.NewWalk(f.core, id, notes, func(crawl uint32, url string) storage.Mark { return f.markOf(host, crawl, url) })
 	f.sweepers.Add(1)
 	go func() {
 		defer f.sweepers.Done()
-		moved := r.riseHost(host, w)
-		f.lock()
-		defer f.mu.Unlock()
-		r.End(began, f.last, w.Looked)
-		f.core.Stats.Risen += moved
-		r.startLocked()
+		for w != nil {
+			moved := r.riseHost(host, w)
+			f.lock()
+			r.End(began, f.last, w.Looked)
+			f.core.Stats.Risen += moved
+			began = f.last
+			host, w = r.beginLocked()
+			f.mu.Unlock()
+		}
 	}()
+}
+
+// beginLocked begins to search a host if it is time.
+func (r *risers) beginLocked() (host string, w *rise.Walk) {
+	f := r.f
+	if f.closed || f.draining || !r.Due(f.last) {
+		return "", nil
+	}
+	id, notes := r.Begin()
+	host = string(f.core.Name(f.core.Hosts.At(id)))
+	return host, rise.NewWalk(f.core, id, notes, func(crawl uint32, url string) storage.Mark { return f.markOf(host, crawl, url) })
 }
 
 // rising is a URL that waits, and what it becomes.
@@ -536,22 +541,21 @@ type rising struct {
 // riseHost moves the noted URLs of a host that deserve more, and returns how many.
 func (r *risers) riseHost(host string, w *rise.Walk) (moved int64) {
 	f := r.f
-	w.MakeRoom()
-	f.mu.Lock()
-	f.walkHostAndUnlock(w.Walk, func() {
+	prepare := func() {
 		if w.Full() {
 			moved += r.raiseFound(host, w)
 		}
 		w.MakeRoom()
-	})
+	}
+	prepare()
+	f.mu.Lock()
+	f.walkHostAndUnlock(w.Walk, prepare)
 	for i := range w.Parts {
+		prepare()
 		p := &w.Parts[i]
 		records, err := f.readFor(patience.Forever, p.Part, p.Want)
 		if err == nil && !w.Read(p, records) { // what is damaged is reported when its turn comes
 			break
-		}
-		if w.Full() {
-			moved += r.raiseFound(host, w)
 		}
 	}
 	return moved + r.raiseFound(host, w)
@@ -562,17 +566,14 @@ func (r *risers) raiseFound(host string, w *rise.Walk) (moved int64) {
 	f := r.f
 	for chunk := range slices.Chunk(w.Found, hintsAtOnce) {
 		var better []rising
+		var held []storage.Mark
 		f.guard("the code that raises URLs", host, func() {
 			for i := range chunk {
 				if next, ok := r.ask(&chunk[i], host); ok {
-					better = append(better, rising{&chunk[i], next})
+					better, held = append(better, rising{&chunk[i], next}), append(held, chunk[i].Mark)
 				}
 			}
 		})
-		held := make([]storage.Mark, 0, len(better))
-		for _, x := range better {
-			held = append(held, x.Mark)
-		}
 		f.apart(held, func() { moved += r.raise(host, better) })
 	}
 	w.Moved()

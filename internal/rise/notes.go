@@ -79,6 +79,7 @@ type noted struct {
 	notes []note
 	hints map[note]Hint // by mark
 	above int           // those that were above its next URL
+	top   uint8         // the highest level noted
 	due   bool
 }
 
@@ -104,6 +105,7 @@ func (x *Notes) Add(host uint32, m storage.Mark, level uint8, said Hint, waiting
 	before := cap(h.notes)
 	h.notes = append(h.notes, newNote(m, level))
 	x.bytes += noteSize * int64(cap(h.notes)-before)
+	h.top = max(h.top, level)
 	x.Noted++
 	if said.Level > 0 {
 		x.keep(h, newNote(m, 0), said)

@@ -53,7 +53,6 @@ type Walk struct {
 	notes  []note
 	hints  map[note]Hint
 	left   int                // notes that were not found
-	top    uint8              // the highest level noted
 	queue  uint32             // of the records met last
 	behind [2]record.Location // the last, and the last that was not noted
 	Looked int64              // at records
@@ -61,7 +60,8 @@ type Walk struct {
 
 // NewWalk begins a walk through a host with the notes that Begin returned.
 func NewWalk(core *mercator.Core, host uint32, taken *noted, mark func(crawl uint32, url string) storage.Mark) *Walk {
-	w := &Walk{core: core, mark: mark, taken: taken, hints: taken.hints, Walk: core.BeginWalk(host, nil)}
+	w := &Walk{core: core, mark: mark, taken: taken, hints: taken.hints}
+	w.Walk = core.BeginWalk(host, func(q *mercator.Queue) bool { return q.Priority < taken.top })
 	w.Part, w.Record = w.visitPart, w.visit
 	return w
 }
@@ -71,9 +71,6 @@ func (w *Walk) MakeRoom() {
 	if w.taken != nil {
 		w.taken.compact()
 		w.notes, w.left, w.taken = w.taken.notes, len(w.taken.notes), nil
-		for _, n := range w.notes {
-			w.top = max(w.top, n.level())
-		}
 	}
 	if len(w.Parts) > 0 { // most hosts are in memory
 		w.Parts = slices.Grow(w.Parts, view.AtOnce)
@@ -92,7 +89,8 @@ func (w *Walk) Moved() {
 
 func (w *Walk) visitPart(queue, id uint32) {
 	want := w.core.Blocks.Unread(id)
-	if q := w.core.Queues.At(queue); want != 0 && q.Priority < w.top {
+	if want != 0 {
+		q := w.core.Queues.At(queue)
 		w.Parts = append(w.Parts, Part{w.core.Blocks.Part(id), want, id, queue, w.core.CrawlNumber(q), q.Priority})
 	}
 }
@@ -101,9 +99,6 @@ func (w *Walk) visit(queue uint32, ref arena.Ref) (more bool) {
 	q, r := w.core.Queues.At(queue), w.core.Records.At(ref)
 	if w.queue != queue {
 		w.queue, w.behind = queue, [2]record.Location{}
-	}
-	if q.Priority >= w.top {
-		return true
 	}
 	at := w.core.Records.Locate(ref)
 	x, ok := w.look(w.core.CrawlNumber(q), q.Priority, r.Body())
