@@ -2,7 +2,10 @@
 
 package importance
 
-import "math/bits"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // byLinks counts the links to each URL. The first link to a URL needs no cell: it is its admission. The
 // Weight of an Entry is how many links it stands for; 0 stands for one.
@@ -12,6 +15,7 @@ type byLinks struct {
 	levels int
 	base   int // levels below the lowest, for hosts that sink
 	keep   bool
+	remind atomic.Int64 // links of which the frontier is told again
 }
 
 // mostLinks is how many links one may stand for.
@@ -21,12 +25,12 @@ const mostLinks = 1 << 20
 const buried = mostCount + 1
 
 func newByLinks(bytes int64, o *Options, d *dice) *byLinks {
-	return &byLinks{newTable(bytes, 2, 4, func(v uint16) float64 {
+	return &byLinks{table: newTable(bytes, 2, 4, func(v uint16) float64 {
 		if v == buried {
 			return 0.25
 		}
 		return count(v).links()
-	}, d), d, o.Levels, max(0, o.Levels/2-1), o.Keep}
+	}, d), dice: d, levels: o.Levels, base: max(0, o.Levels/2-1), keep: o.Keep}
 }
 
 // level is base + log2(links + 1): the levels begin at 1, 3, 7, 15 links.
@@ -50,7 +54,8 @@ func (s *byLinks) found(u sight) (level int) {
 		}
 		before := count(v)
 		after := before.add(counts(u), s.dice)
-		if x := s.level(after.links()); x > s.level(before.links()) {
+		x := s.level(after.links())
+		if x > s.level(before.links()) || x > s.level(1) && s.remind.Load() > 0 && s.remind.Add(-1) >= 0 {
 			level = x
 		}
 		return uint16(after)

@@ -129,7 +129,18 @@ func (t *table[C]) load(r io.Reader) error {
 
 func (s *byLinks) cells() int64           { return int64(len(s.table.cells)) }
 func (s *byLinks) save(w io.Writer) error { return s.table.save(w) }
-func (s *byLinks) load(r io.Reader) error { return s.table.load(r) }
+
+// load has the frontier told again of URLs with links: it has forgotten which of them should rise.
+func (s *byLinks) load(r io.Reader) error {
+	err, n := s.table.load(r), int64(0)
+	for _, c := range s.table.cells {
+		if v := c & (1<<s.table.width - 1); v != 0 && v != buried {
+			n++
+		}
+	}
+	s.remind.Store(n)
+	return err
+}
 
 func (s *byTrust) cells() int64 { return int64(len(s.table.cells)) }
 

@@ -68,3 +68,22 @@ func TestSnapshot(t *testing.T) {
 		})
 	}
 }
+
+// After a restart the frontier is told again what deserves more, since it may have forgotten; but not for ever.
+func TestRestartReminds(t *testing.T) {
+	x := estimator(t, Options{})
+	for range 4 { // the next level begins with 7
+		x.Found(entry(1))
+	}
+	require.Zero(t, x.Found(entry(1)))
+	file := filepath.Join(t.TempDir(), "snapshot")
+	require.NoError(t, x.Save(file))
+	y := estimator(t, Options{})
+	require.NoError(t, y.Load(file))
+	require.Zero(t, y.Found(entry(2)), "it has two links")
+	require.Equal(t, 5, y.Found(entry(1)))
+	for range 20 {
+		y.Found(entry(1))
+	}
+	require.Zero(t, y.Found(entry(1)))
+}
