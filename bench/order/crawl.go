@@ -24,6 +24,7 @@ type config struct {
 	rate float64 // fetches in a tick
 	seed uint64  // of the selectors
 	disk int64   // memory of a frontier on disk; 0: in memory
+	free bool    // pages are fetched while the frontier moves what has risen
 	again
 }
 
@@ -156,7 +157,9 @@ func (c *crawl) crawl(k *config, clock *simclock.Clock, o *order, r *result) err
 			if err := c.Done(l, frontier.Outcome{Add: links}); err != nil {
 				return err
 			}
-			c.settle()
+			if !k.free {
+				c.settle()
+			}
 		}
 		for ; mark < len(marks) && float64(t)*k.rate >= marks[mark]*float64(c.reach); mark++ {
 			r.worth[mark], r.spam[mark] = worth, rotten/float64(max(1, r.pages))

@@ -34,6 +34,7 @@ func main() {
 	k := config{}
 	flag.Uint64Var(&k.seed, "seed", 1, "of webs, seeds and selectors")
 	flag.Int64Var(&k.disk, "disk", 0, "keep frontiers on disk, with `bytes` of memory; 0: in memory")
+	flag.BoolVar(&k.free, "free", false, "fetch pages while the frontier moves what has risen, as in reality: figures differ a little from run to run")
 	flag.Float64Var(&k.restart, "restart", 0, "close and open the frontier and the estimator after this `share` of the time; needs -disk")
 	flag.BoolVar(&k.forget, "forget", false, "at the restart the estimator loses what it knows")
 	flag.Parse()
