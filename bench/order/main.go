@@ -5,6 +5,7 @@
 //	go run ./bench/order                                # three webs attacked by farms, all orders
 //	go run ./bench/order -dir DIR                       # docs.bin.zst, cnr.bin.zst and cal.bin.zst of DIR too
 //	go run ./bench/order -dir DIR -graphs docs -orders links,trust -disk 134217728
+//	go run ./bench/order -orders links,trust -disk 134217728 -restart 0.05    # closed and opened again in mid-crawl
 package main
 
 import (
