@@ -346,6 +346,34 @@ func (s *shard) afterwards(o *op, err error) {
 	}()
 }
 
+// replacements are ops that replace one record in memory each.
+type replacements struct {
+	f    *Frontier
+	jobs []*op // that wait for a commit
+}
+
+// addYieldingLocked submits one.
+func (r *replacements) addYieldingLocked(o *op) {
+	if r.f.submitYieldingLocked(o) {
+		r.jobs = append(r.jobs, o)
+		return
+	}
+	o.free()
+}
+
+// awaitAndUnlock waits for their commits.
+func (r *replacements) awaitAndUnlock() (err error) {
+	r.f.dispatchLocked()
+	r.f.mu.Unlock()
+	for _, o := range r.jobs {
+		if e := o.done.Result(); e != nil {
+			err = e
+		}
+		o.free()
+	}
+	return err
+}
+
 // commitGroup writes and applies what is queued, up to maxGroup. It reports
 // whether there was anything.
 func (f *Frontier) commitGroup() bool {

@@ -273,12 +273,6 @@ func (s *shard) deletionRowsLocked() (rows []storage.Row) {
 	return rows
 }
 
-func (s *shard) deletionsWrittenLocked() {
-	for _, d := range s.deletions {
-		d.written = d.Block
-	}
-}
-
 // forgetDeletions deletes the rows of deletions, between two commits.
 // If that fails the next round tries again.
 func (f *Frontier) forgetDeletions(ds []*deletion) {
@@ -389,14 +383,6 @@ func (f *Frontier) startSweepLocked(ds ...*deletion) {
 		f.sweeping--
 		f.mu.Unlock()
 	}()
-}
-
-// resumeSweepsLocked sweeps for the deletions that the store has.
-func (f *Frontier) resumeSweepsLocked() {
-	for _, d := range f.deletions {
-		f.core.Timed.Purge(d.Block)
-	}
-	f.startSweepLocked(slices.Clone(f.deletions)...)
 }
 
 // reviveLocked puts deletions in force again: a record that they may concern came

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -244,7 +245,10 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.sharePopularLocked() // no other goroutine has f
 	f.startCommitter()
 	f.mu.Lock()
-	f.resumeSweepsLocked()
+	for _, d := range f.deletions {
+		f.core.Timed.Purge(d.Block)
+	}
+	f.startSweepLocked(slices.Clone(f.deletions)...)
 	f.mu.Unlock()
 	if f.known.Total() >= recallFrom {
 		f.background.Add(1)

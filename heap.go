@@ -208,10 +208,3 @@ func (f *Frontier) queueFor(t *taking) *waitqueue.Queue[grant] {
 	f.takers = append(f.takers, t)
 	return &t.calls
 }
-
-// leftLocked notes that a call does not wait any more.
-func (s *shard) leftLocked(t *taking) {
-	if t.filtered() {
-		s.takers = slices.DeleteFunc(s.takers, func(x *taking) bool { return x == t })
-	}
-}

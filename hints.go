@@ -117,14 +117,6 @@ func (f *Frontier) walkHints() {
 	f.dispatchLocked()
 }
 
-// heavier returns the greater weight, and the new one if the known one is no number.
-func heavier(known, found float64) float64 {
-	if math.IsNaN(known) {
-		return found
-	}
-	return max(known, found)
-}
-
 // dropHintRowsYieldingLocked deletes the rows of hints that are answered, or of no use. It does
 // not wait for that. It releases the lock between steps.
 func (f *Frontier) dropHintRowsYieldingLocked() {
@@ -339,34 +331,6 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 	return jobs.awaitAndUnlock()
 }
 
-// replacements are ops that replace one record in memory each.
-type replacements struct {
-	f    *Frontier
-	jobs []*op // that wait for a commit
-}
-
-// addYieldingLocked submits one.
-func (r *replacements) addYieldingLocked(o *op) {
-	if r.f.submitYieldingLocked(o) {
-		r.jobs = append(r.jobs, o)
-		return
-	}
-	o.free()
-}
-
-// awaitAndUnlock waits for their commits.
-func (r *replacements) awaitAndUnlock() (err error) {
-	r.f.dispatchLocked()
-	r.f.mu.Unlock()
-	for _, o := range r.jobs {
-		if e := o.done.Result(); e != nil {
-			err = e
-		}
-		o.free()
-	}
-	return err
-}
-
 // forcedApart applies the hints of found, and calls replace while no call forces their
 // URLs. The commit reports an error; then the hints are lost.
 func (f *Frontier) forcedApart(found []hinted, replace func(o *op) error) {
@@ -402,7 +366,7 @@ func (s *shard) ask(x *hinted, now time.Time) {
 		return // it was checked
 	}
 	was := b
-	b.Weight = heavier(b.Weight, x.hint.Weight)
+	b.Weight = hint.Heavier(b.Weight, x.hint.Weight)
 	b.Depth = min(b.Depth, x.hint.Depth)
 	at := s.day(x.at)
 	known := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight, NotBefore: at, Meta: b.Meta, Crawl: x.Crawl}
@@ -585,7 +549,7 @@ func (r *risers) ask(x *rise.Found, host string) (next newEntry, ok bool) {
 	f, b := r.f, record.Must(x.Body)
 	least := uint8(0)
 	if x.Hint.Level > 0 {
-		b.Weight, b.Depth = heavier(b.Weight, x.Hint.Weight), min(b.Depth, x.Hint.Depth)
+		b.Weight, b.Depth = hint.Heavier(b.Weight, x.Hint.Weight), min(b.Depth, x.Hint.Depth)
 		if b.History.Visits == 0 { // else the Prioritizer did not know of the visits
 			least = x.Hint.Level
 		}

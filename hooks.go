@@ -76,11 +76,10 @@ func (f hooked) CommitNow() error {
 	return f.submitAndUnlock(o)
 }
 
-func (f hooked) Rises() hook.Rises {
+func (f hooked) NotesSize() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r := &f.rises
-	return hook.Rises{Noted: r.Noted, Dropped: r.Dropped, Walks: r.Walks, Read: r.Read, Size: r.Size()}
+	return f.rises.Size()
 }
 
 func (f hooked) DueOf(host string) (due time.Time) {

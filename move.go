@@ -220,7 +220,9 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 			return err
 		}
 		cp := &storage.Checkpoint{Gen: x.gen, Through: x.through}
-		f.deletionsWrittenLocked()
+		for _, d := range f.deletions {
+			d.written = d.Block
+		}
 		over := f.outdatedLocked(x.through)
 		cp.Dead = x.round.TakeDead()
 		f.mu.Unlock()

@@ -71,7 +71,7 @@ func (f *Frontier) await(ctx context.Context, g *grant, t *taking) (again bool) 
 	f.mu.Lock()
 	if w.Waits() {
 		calls.Remove(w)
-		f.leftLocked(t)
+		f.takers = slices.DeleteFunc(f.takers, func(x *taking) bool { return x == t })
 		f.mu.Unlock()
 		g.err = ctx.Err()
 		return false

@@ -8,6 +8,7 @@
 package hint
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -43,6 +44,14 @@ type Hint struct {
 // New returns the hint in a packed record, with a copy of its Meta.
 func New(b *record.Body, notBefore time.Time) Hint {
 	return Hint{Depth: b.Depth, Weight: b.Weight, Meta: slices.Clone(b.Meta), NotBefore: notBefore}
+}
+
+// Heavier returns the greater weight, and the new one if the known one is no number.
+func Heavier(known, found float64) float64 {
+	if math.IsNaN(known) {
+		return found
+	}
+	return max(known, found)
 }
 
 func (h *Hint) size() int64 { return hintSize + int64(len(h.Meta)) }

@@ -45,17 +45,10 @@ type Frontier interface {
 	// frontier.Lease.
 	LeaseGroup(lease any) string
 
-	// Rises returns what was done to raise URLs that wait.
-	Rises() Rises
+	// NotesSize returns the memory of the notes about waiting URLs, in bytes.
+	NotesSize() int64
 
 	// LockComesFree reports whether the lock can be acquired soon. If not, the caller holds it:
 	// nothing else does for longer than a moment.
 	LockComesFree() bool
-}
-
-// Rises are the notes about waiting URLs that deserve more, and the walks that look for them.
-type Rises struct {
-	Noted, Dropped int64 // notes
-	Walks, Read    int64 // hosts searched, and records looked at
-	Size           int64 // of the notes now, in bytes
 }

@@ -52,7 +52,7 @@ func (l *limits) add(urls ...string) {
 	}
 	_, err := l.F.Add(context.Background(), entries...)
 	require.NoError(l, err)
-	l.notes = max(l.notes, hook.Of(l.F).Rises().Size)
+	l.notes = max(l.notes, hook.Of(l.F).NotesSize())
 	l.memory = max(l.memory, l.F.Stats().MemoryBytes)
 }
 
@@ -77,12 +77,12 @@ func TestNotesOfAFarm(t *testing.T) {
 	for range 40 {
 		linked(l.World, "http://honest.example/7", "http://honest.example/8")
 	}
-	r := hook.Of(l.F).Rises()
+	r := l.F.Stats()
 	t.Logf("%d hosts with %d URLs each, %d links to one: %d notes, %d dropped, %d walks, %d records read; at most %d bytes of notes of %d, and %d of %d",
-		hosts, each, links, r.Noted, r.Dropped, r.Walks, r.Read, l.notes, l.Options.MemoryBudget/64, l.memory, l.Options.MemoryBudget)
+		hosts, each, links, r.Noted, r.Unnoted, r.Walks, r.Walked, l.notes, l.Options.MemoryBudget/64, l.memory, l.Options.MemoryBudget)
 	assert.LessOrEqual(t, l.notes, l.Options.MemoryBudget/64)
 	assert.LessOrEqual(t, l.memory, l.Options.MemoryBudget)
-	assert.Less(t, r.Read, int64(8*hosts*each))
+	assert.Less(t, r.Walked, int64(8*hosts*each))
 	assert.Equal(t, "http://honest.example/7", l.first("honest.example"))
 }
 
@@ -122,16 +122,16 @@ func TestNotesOfFinishedHosts(t *testing.T) {
 		require.NoError(t, l.F.Done(l.Next(), frontier.Outcome{}))
 	}
 	l.AddMany("large.example", 20_000)
-	before, risen := hook.Of(l.F).Rises(), l.F.Stats().Risen
+	before := l.F.Stats()
 	for i := range 700 {
 		l.add(fmt.Sprintf("http://large.example/%d", 25*i))
 	}
 	hook.Of(l.F).Sweep()
-	r := hook.Of(l.F).Rises()
-	t.Logf("%d hosts, at most %d bytes of notes: %d dropped; %d notes of another, %d dropped, %d walks, %d records read", hosts, l.notes, before.Dropped, r.Noted-before.Noted, r.Dropped-before.Dropped, r.Walks-before.Walks, r.Read-before.Read)
+	r := l.F.Stats()
+	t.Logf("%d hosts, at most %d bytes of notes: %d dropped; %d notes of another, %d dropped, %d walks, %d records read", hosts, l.notes, before.Unnoted, r.Noted-before.Noted, r.Unnoted-before.Unnoted, r.Walks-before.Walks, r.Walked-before.Walked)
 	assert.LessOrEqual(t, l.notes, o.MemoryBudget/64)
-	assert.Greater(t, l.F.Stats().Risen-risen, int64(600))
-	assert.Less(t, r.Read-before.Read, int64(100_000))
+	assert.Greater(t, r.Risen-before.Risen, int64(600))
+	assert.Less(t, r.Walked-before.Walked, int64(100_000))
 }
 
 // farmWeb is a web of honest hosts, with or without a farm.

@@ -29,9 +29,9 @@ func TestManyRiseAtOnce(t *testing.T) {
 		add(1)
 		w.OnDisk()
 		add(3)
-		r := hook.Of(w.F).Rises()
-		assert.Greater(t, w.F.Stats().Risen, int64(urls/3*95/100), "a few may be missed that move to disk meanwhile")
+		r := w.F.Stats()
+		assert.Greater(t, r.Risen, int64(urls/3*95/100), "a few may be missed that move to disk meanwhile")
 		assert.EqualValues(t, 1, r.Walks)
-		assert.LessOrEqual(t, r.Read, int64(urls))
+		assert.LessOrEqual(t, r.Walked, int64(urls))
 	})
 }
