@@ -70,7 +70,7 @@
 //
 // At each Done a Scheduler chooses the time of the next visit, and may store 12 bytes
 // with the URL; a Rechecker is asked once more when that time has come. A scheduled URL
-// that is found again may come earlier, or become more important: [Entry].Hint, Hinter.
+// that is found again may come earlier, and one that waits may rise: [Entry].Hint, Riser.
 //
 // A URL is scheduled (its time lies in the future), waiting, leased, or gone. With
 // Options.Keep a URL that is done is not gone but finished: its record stays. Within a
