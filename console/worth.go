@@ -91,7 +91,7 @@ func anyRanked(rows []HostRow) bool {
 	return false
 }
 
-// Ranked reports whether a host of the list has sunk, or has pages of which it is known how many are
+// Ranked reports whether a host of the list has sunk, or has pages with a known part that is
 // useful.
 func (l HostList) Ranked() bool { return anyRanked(l.Hosts) }
 

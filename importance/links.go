@@ -15,7 +15,7 @@ type byLinks struct {
 	levels int
 	base   int // levels below the lowest, for hosts that sink
 	keep   bool
-	remind atomic.Int64 // links of which the frontier is told again
+	remind atomic.Int64 // links that the frontier learns of again
 }
 
 // mostLinks is how many links one may stand for.

@@ -69,7 +69,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// After a restart the frontier is told again what deserves more, since it may have forgotten; but not for ever.
+// After a restart the frontier learns again what deserves more, since it may have forgotten; but not for ever.
 func TestRestartReminds(t *testing.T) {
 	x := estimator(t, Options{})
 	for range 4 { // the next level begins with 7

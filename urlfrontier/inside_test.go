@@ -457,7 +457,7 @@ func TestPagesBeginWhereOthersEnded(t *testing.T) {
 	require.Len(t, x.kept, mostPages)
 }
 
-// A key that no host can have names no URLs, and a client that goes away while its listing is made harms nobody.
+// A key that no host can have names no URLs, and a client that goes away while its listing is made harms no other.
 func TestListingsThatFail(t *testing.T) {
 	s, _, dial := startInside(t)
 	client, key := dial(), strings.Repeat("k", 256)

@@ -45,7 +45,7 @@ type riseLoad struct {
 }
 
 // A fifth of the URLs of one site rise while others are handed out: half of them further than by a level, and half of
-// these once more. The first row tells what callers of Next see while nobody listens to the links. With -frontier.long the site
+// these once more. The first row tells what callers of Next see while the Riser ignores the links. With -frontier.long the site
 // has a million URLs; with the tag frontierholds it tells how long the lock was held.
 //
 //	go test -run TestRisingSite -v -frontier.long -timeout 1h ./test/load

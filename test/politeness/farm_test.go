@@ -174,7 +174,7 @@ func (w farmWeb) links(r *rand.Rand, url string) (out []frontier.Entry) {
 	return out
 }
 
-// crawl fetches for some seconds, at most so many pages in each, and returns how many are honest.
+// crawl fetches for some seconds, at most a number of pages in each, and returns how many are honest.
 func (w farmWeb) crawl(t *testing.T, o frontier.Options, seconds, most int) (honest, farm int) {
 	o.Delay, o.KeepOpen = frontier.FixedDelay(10*time.Second), true
 	x := harness.NewWorld(t, o)

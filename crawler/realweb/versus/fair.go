@@ -232,11 +232,11 @@ func (c *comparison) fair(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// share is the part of an address's contacts that a domain of many names gets: one of so many.
+// A domain of many names gets one contact in share of those at its address.
 const share = 16
 
-// due is the share of their pace alone that honest hosts have by the rule for shared addresses, if they made so many
-// requests alone. At the begin a crowd has two contacts beyond its share: one as long as nothing is known of the
+// due is the share of their pace alone that honest hosts have by the rule for shared addresses, given the number
+// of requests that they made alone. At the begin a crowd has two contacts beyond its share: one as long as nothing is known of the
 // address, and that of its first name, which waits like any other host.
 func (k company) due(requests float64) float64 {
 	if k.crowd == 0 {
