@@ -2,10 +2,7 @@
 
 package importance
 
-import (
-	"math"
-	"sort"
-)
+import "math"
 
 // count is a number of links: exact up to 4, then one of the steps between which it moves at random, so
 // that its mean is right (Morris, "Counting large numbers of events in small registers", 1978).
@@ -38,7 +35,10 @@ func nearest(links float64, d *dice) count {
 	if !(links > 1) {
 		return oneLink
 	}
-	i := sort.SearchFloat64s(steps[:], links)
+	i := 1
+	for i < len(steps) && steps[i] < links {
+		i++
+	}
 	switch {
 	case i > mostCount:
 		return mostCount

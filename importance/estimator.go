@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 
 	"github.com/seed-7440039f/frontier"
@@ -50,18 +49,23 @@ type score interface {
 
 // sight is what a score sees of an Entry.
 type sight struct {
-	hash   uint64  // of its crawl and URL
+	key    *key
+	crawl  uint32
+	url    string
 	weight float64 // 0 or more, or NaN
 	seed   bool
 	fresh  bool // the URL was never tried
 	first  bool // it was never visited
 }
 
+// hash is that of its crawl and URL. Most URLs are asked for once, with one link: that takes none.
+func (s *sight) hash() uint64 { return s.key.url(s.crawl, s.url) }
+
 // unknown is the history of a URL where that does not matter.
 var unknown frontier.History
 
 func (x *Estimator) sight(e *frontier.Entry, h *frontier.History) sight {
-	return sight{x.key.url(e.Crawl, e.URL), math.Abs(e.Weight), e.Depth == 0, *h == frontier.History{}, h.Visits == 0}
+	return sight{&x.key, e.Crawl, e.URL, math.Abs(e.Weight), e.Depth == 0, *h == frontier.History{}, h.Visits == 0}
 }
 
 // New returns an Estimator that knows nothing, or an error that names every option out of range.
@@ -123,36 +127,60 @@ func (x *Estimator) Rise(waiting frontier.Entry) (weight float64) {
 }
 
 // Visit is called when a page was fetched, before Done, with its links. It sets their Weight: what the
-// page gives to each, negative if the page was visited before: then only what is new counts. counts says what each link counts, and is overwritten; nil: 1. If moved is true, the page's host should
-// be moved to that standing, with frontier.SetStanding.
+// page gives to each, negative if the page was visited before: then only what is new counts. counts says
+// what each link counts; nil: 1. If moved is true, the page's host should be moved to that standing, with
+// frontier.SetStanding.
 func (x *Estimator) Visit(l frontier.Lease, useful bool, links []frontier.Entry, counts []float64) (standing int, moved bool) {
+	g := x.visited(&l, counts)
 	if counts == nil {
-		counts = slices.Repeat([]float64{1}, len(links))
+		g.sum = float64(len(links))
 	}
-	for i, weight := range x.weights(&l, counts) {
-		links[i].Weight = weight
+	for i := range links {
+		n := 1.0
+		if counts != nil {
+			n = counts[i]
+		}
+		links[i].Weight = g.weight(n)
 	}
 	return x.hosts.visited(x.key.host(l.Host), useful)
 }
 
-// weights notes a visit, and returns what the page gives to its links, in place of what each counts.
-func (x *Estimator) weights(l *frontier.Lease, counts []float64) []float64 {
-	worth, sum := x.score.visited(x.sight(&l.Entry, &l.History)), 0.0
+// gift is what a page gives to its links.
+type gift struct {
+	score      score
+	worth, sum float64 // of the page, and what its links count
+	again      bool    // it was visited before
+
+	links, each float64 // what the last link counts and got: most get the same
+}
+
+// visited notes a visit of a page whose links count so much.
+func (x *Estimator) visited(l *frontier.Lease, counts []float64) gift {
+	g := gift{score: x.score, worth: x.score.visited(x.sight(&l.Entry, &l.History)), again: l.History.Visits > 0, links: math.NaN()}
 	x.pages.Add(1)
-	x.worth.Add(int64(worth * worthUnit))
-	for i, n := range counts {
-		if counts[i] = 0; n > 0 { // no NaN
-			counts[i] = min(n, mostLinks)
-		}
-		sum += counts[i]
+	x.worth.Add(int64(g.worth * worthUnit))
+	for _, n := range counts {
+		g.sum += bounded(n)
 	}
-	for i, n := range counts {
-		counts[i] = short(x.score.pass(worth, n, sum))
-		if l.History.Visits > 0 {
-			counts[i] = -cmp.Or(counts[i], 1)
+	return g
+}
+
+// weight returns the Weight of a link.
+func (g *gift) weight(links float64) float64 {
+	if links != g.links {
+		if g.links, g.each = links, short(g.score.pass(g.worth, bounded(links), g.sum)); g.again {
+			g.each = -cmp.Or(g.each, 1)
 		}
 	}
-	return counts
+	return g.each
+}
+
+// bounded is what a link counts that should count n.
+func bounded(n float64) float64 {
+	if n > 0 { // no NaN
+		return min(n, mostLinks)
+	}
+	return 0
 }
 
 // short rounds a weight to a mantissa of 8 bits, so that its record is short.

@@ -48,7 +48,7 @@ func (s *byLinks) priority(u sight) int {
 func (s *byLinks) deserves(u sight) int { return s.level(s.worth(u)) }
 
 func (s *byLinks) found(u sight) (level int) {
-	s.table.update(u.hash, func(v uint16) uint16 {
+	s.table.update(u.hash(), func(v uint16) uint16 {
 		if v == buried {
 			return v
 		}
@@ -67,7 +67,7 @@ func (s *byLinks) rise(u sight) float64 { return s.worth(u) }
 
 func (s *byLinks) visited(u sight) (links float64) {
 	links = counts(u)
-	s.table.update(u.hash, func(v uint16) uint16 {
+	s.table.update(u.hash(), func(v uint16) uint16 {
 		if v != 0 && v != buried {
 			links = max(links, count(v).links())
 		}
@@ -81,7 +81,7 @@ func (s *byLinks) visited(u sight) (links float64) {
 
 func (s *byLinks) worth(u sight) float64 {
 	links := counts(u)
-	if v := s.table.value(u.hash); v != 0 && v != buried {
+	if v := s.table.value(u.hash()); v != 0 && v != buried {
 		links = max(links, count(v).links())
 	}
 	return links

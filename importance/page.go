@@ -19,8 +19,9 @@ func (x *Estimator) Visited(p *crawler.Page) (standing int, moved bool) {
 	if moves && len(at) == 0 && len(p.Add) == 1 {
 		at, counts = append(at, 0), append(counts, 1)
 	}
-	for i, weight := range x.weights(&p.Lease, counts) {
-		p.Add[at[i]].Weight = weight
+	g := x.visited(&p.Lease, counts)
+	for i, n := range counts {
+		p.Add[at[i]].Weight = g.weight(n)
 	}
 	if moves { // it says nothing of its host: its target will
 		return 0, false

@@ -3,6 +3,7 @@
 package importance
 
 import (
+	"math"
 	"math/bits"
 	"sync"
 )
@@ -55,7 +56,6 @@ func (t *table[C]) update(hash uint64, f func(v C) C) {
 	l := &t.locks[high%stripes]
 	l.Lock()
 	defer l.Unlock()
-	free := &bucket[0] // or the poorest
 	for i := range bucket {
 		c := &bucket[i]
 		if *c&mask != 0 && *c&^mask == print {
@@ -64,22 +64,26 @@ func (t *table[C]) update(hash uint64, f func(v C) C) {
 			}
 			return
 		}
-		if *free != 0 && (*c == 0 || t.worth(*c&mask) < t.worth(*free&mask)) {
-			free = c
-		}
 	}
 	v := f(0)
 	if v == 0 {
 		return
 	}
-	if *free != 0 {
-		now, then := t.worth(v), t.worth(*free&mask)
-		if t.dice.roll()*(now+then) >= now {
-			t.lose(v)
+	free, least := &bucket[0], math.Inf(1) // or the poorest
+	for i := range bucket {
+		if bucket[i] == 0 {
+			bucket[i] = print | v
 			return
 		}
-		t.lose(*free & mask)
+		if worth := t.worth(bucket[i] & mask); worth < least {
+			free, least = &bucket[i], worth
+		}
 	}
+	if now := t.worth(v); t.dice.roll()*(now+least) >= now {
+		t.lose(v)
+		return
+	}
+	t.lose(*free & mask)
 	*free = print | v
 }
 

@@ -134,7 +134,7 @@ func share(u sight) float64 {
 }
 
 func (s *byTrust) priority(u sight) int {
-	p := purse(s.table.value(u.hash))
+	p := purse(s.table.value(u.hash()))
 	if p == 0 && u.fresh {
 		s.ranks.add(rankOfShare(share(u)), 1)
 		s.flow.known(share(u))
@@ -143,7 +143,7 @@ func (s *byTrust) priority(u sight) int {
 }
 
 func (s *byTrust) deserves(u sight) int {
-	return s.levelOf(purse(s.table.value(u.hash)), u)
+	return s.levelOf(purse(s.table.value(u.hash())), u)
 }
 
 // levelOf returns the level of a URL with or without a purse.
@@ -156,7 +156,7 @@ func (s *byTrust) levelOf(p purse, u sight) int {
 
 func (s *byTrust) found(u sight) (level int) {
 	x := share(u)
-	s.table.update(u.hash, func(v uint32) uint32 {
+	s.table.update(u.hash(), func(v uint32) uint32 {
 		p := purse(v)
 		cash, before := x, rankOfShare(x)
 		if p != 0 {
@@ -185,7 +185,7 @@ func (s *byTrust) found(u sight) (level int) {
 
 func (s *byTrust) rise(u sight) (cash float64) {
 	cash = share(u)
-	s.table.update(u.hash, func(v uint32) uint32 {
+	s.table.update(u.hash(), func(v uint32) uint32 {
 		p := purse(v)
 		switch {
 		case p == 0:
@@ -205,7 +205,7 @@ func (s *byTrust) rise(u sight) (cash float64) {
 
 func (s *byTrust) visited(u sight) (cash float64) {
 	cash = share(u)
-	s.table.update(u.hash, func(v uint32) uint32 {
+	s.table.update(u.hash(), func(v uint32) uint32 {
 		p := purse(v)
 		switch {
 		case p == 0:
@@ -235,7 +235,7 @@ func (s *byTrust) visited(u sight) (cash float64) {
 }
 
 func (s *byTrust) worth(u sight) float64 {
-	if p := purse(s.table.value(u.hash)); p&whole != 0 {
+	if p := purse(s.table.value(u.hash())); p&whole != 0 {
 		return p.cash()
 	} else if p != 0 {
 		return share(u) + p.cash()
