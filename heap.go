@@ -41,9 +41,10 @@ func (f *Frontier) dispatchLocked() {
 		f.startHintsLocked()
 	}
 	if f.rises.Due(f.last) {
-		f.rises.startLocked()
+		f.rises.Begin()
+		f.sweepers.Go(f.rises.round)
 	}
-	if !f.awaited() && len(f.contacts) == 0 {
+	if !f.awaited() && len(f.contacts) == 0 && f.rises.NextRound() == instant.Never {
 		return
 	}
 	now := f.nowLocked()
@@ -133,12 +134,12 @@ func (f *Frontier) refuseLocked(err error) {
 
 // armLocked makes sure that the timer fires at the next event.
 func (f *Frontier) armLocked(now int64) {
-	if !f.awaited() && len(f.contacts) == 0 && f.drained == nil || f.closed {
+	if !f.awaited() && len(f.contacts) == 0 && f.drained == nil && f.rises.NextRound() == instant.Never || f.closed {
 		return
 	}
 	at := f.core.Expiry.Min()
 	if !f.draining {
-		at = min(f.core.NextEvent(now), f.readEventLocked(now), f.hintsDueLocked(), f.rises.NextWalk(), f.tellWaitLocked(now))
+		at = min(f.core.NextEvent(now), f.readEventLocked(now), f.hintsDueLocked(), f.rises.NextRound(), f.tellWaitLocked(now))
 	}
 	if at == instant.Never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
 		return

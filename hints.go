@@ -414,11 +414,21 @@ type risers struct {
 	rise.Notes
 	f  *Frontier
 	by Riser // nil: hints alone raise URLs
+
+	better []rising // of the round of walks under way
+	held   []storage.Mark
+	moved  int64
+}
+
+// rising is a URL that waits, and what it becomes.
+type rising struct {
+	*rise.Found
+	next newEntry
 }
 
 // foundAgain is a known URL that deserves a priority if it waits.
 type foundAgain struct {
-	newEntry
+	*newEntry
 	deserves uint8
 	said     rise.Hint
 }
@@ -431,7 +441,8 @@ func (r *risers) tell(o *op) {
 		return
 	}
 	var better []foundAgain
-	for _, e := range o.found {
+	for i := range o.found {
+		e := &o.found[i]
 		b, p := record.Must(e.body), 0
 		if r.by != nil {
 			x := entryOf(&b, e.host)
@@ -457,60 +468,37 @@ func (r *risers) tell(o *op) {
 		}
 		e := &better[i]
 		if id := f.core.Lookup(e.hash, e.host); id != 0 && f.core.Hosts.At(id).Waiting > 0 {
-			r.Add(id, e.mark, e.deserves, e.said, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
+			r.Add(f.last, id, e.mark, e.deserves, e.said, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
 		}
 	}
-	r.startLocked()
+	f.dispatchLocked()
 }
 
-// startLocked begins to search hosts for URLs that deserve more, if it is time.
-func (r *risers) startLocked() {
-	f, began := r.f, r.f.last
-	host, w := r.beginLocked()
-	if w == nil {
-		return
-	}
-	f.sweepers.Add(1)
-	go func() {
-		defer f.sweepers.Done()
-		for w != nil {
-			moved := r.riseHost(host, w)
-			f.lock()
-			r.End(began, f.last, w.Looked)
-			f.core.Stats.Risen += moved
-			began = f.last
-			host, w = r.beginLocked()
-			f.mu.Unlock()
-		}
-	}()
-}
-
-// beginLocked begins to search a host if it is time.
-func (r *risers) beginLocked() (host string, w *rise.Walk) {
+// round searches hosts for URLs that deserve more, and moves them: those of several hosts in one commit.
+func (r *risers) round() {
 	f := r.f
-	if f.closed || f.draining || !r.Due(f.last) {
-		return "", nil
+	f.lock()
+	began := f.last
+	for w := r.Next(f.core, f.markOf); w != nil && !f.closed; w = r.Next(f.core, f.markOf) {
+		f.mu.Unlock()
+		r.search(w)
+		f.lock()
+		r.Read += w.Looked
 	}
-	id, notes := r.Begin()
-	host = string(f.core.Name(f.core.Hosts.At(id)))
-	return host, rise.NewWalk(f.core, id, notes, func(crawl uint32, url string) storage.Mark { return f.markOf(host, crawl, url) })
+	f.mu.Unlock()
+	r.raise()
+	f.lock()
+	r.End(began, f.last)
+	f.core.Stats.Risen += r.moved
+	r.moved = 0
+	f.dispatchLocked()
+	f.mu.Unlock()
 }
 
-// rising is a URL that waits, and what it becomes.
-type rising struct {
-	*rise.Found
-	next newEntry
-}
-
-// riseHost moves the noted URLs of a host that deserve more, and returns how many.
-func (r *risers) riseHost(host string, w *rise.Walk) (moved int64) {
+// search finds the noted URLs of a host that deserve more.
+func (r *risers) search(w *rise.Walk) {
 	f := r.f
-	prepare := func() {
-		if w.Full() {
-			moved += r.raiseFound(host, w)
-		}
-		w.MakeRoom()
-	}
+	prepare := func() { r.ask(w); w.MakeRoom() }
 	prepare()
 	f.mu.Lock()
 	f.walkHostAndUnlock(w.Walk, prepare)
@@ -522,30 +510,29 @@ func (r *risers) riseHost(host string, w *rise.Walk) (moved int64) {
 			break
 		}
 	}
-	return moved + r.raiseFound(host, w)
+	r.ask(w)
 }
 
-// raiseFound moves what a walk has found and deserves more, and returns how many.
-func (r *risers) raiseFound(host string, w *rise.Walk) (moved int64) {
-	f := r.f
-	for chunk := range slices.Chunk(w.Found, hintsAtOnce) {
-		var better []rising
-		var held []storage.Mark
-		f.guard("the code that raises URLs", host, func() {
-			for i := range chunk {
-				if next, ok := r.ask(&chunk[i], host); ok {
-					better, held = append(better, rising{&chunk[i], next}), append(held, chunk[i].Mark)
-				}
-			}
-		})
-		f.apart(held, func() { moved += r.raise(host, better) })
+// ask asks the policies what becomes of the URLs that were found.
+func (r *risers) ask(w *rise.Walk) {
+	f, found := r.f, w.Found
+	if w.Found = nil; len(found) == 0 {
+		return
 	}
-	w.Moved()
-	return moved
+	f.guard("the code that raises URLs", w.Host, func() {
+		for i := range found {
+			if next, ok := r.next(&found[i], w.Host); ok {
+				r.better, r.held = append(r.better, rising{&found[i], next}), append(r.held, found[i].Mark)
+			}
+		}
+	})
+	if len(r.better) >= hintsAtOnce {
+		r.raise()
+	}
 }
 
-// ask asks the policies what becomes of a URL, and reports whether it rises.
-func (r *risers) ask(x *rise.Found, host string) (next newEntry, ok bool) {
+// next returns what becomes of a URL, and reports whether it rises.
+func (r *risers) next(x *rise.Found, host string) (next newEntry, ok bool) {
 	f, b := r.f, record.Must(x.Body)
 	least := uint8(0)
 	if x.Hint.Level > 0 {
@@ -567,31 +554,30 @@ func (r *risers) ask(x *rise.Found, host string) (next newEntry, ok bool) {
 	return newEntry{index: -1, hash: f.core.HashOf(host), host: host, crawl: x.Crawl, priority: p, forcedAt: x.Seq, body: b.Append(nil)}, true
 }
 
-// raise moves URLs that rise, and returns how many.
-func (r *risers) raise(host string, better []rising) (moved int64) {
-	f := r.f
-	if len(better) == 0 || f.lockOpen() != nil {
-		return 0
-	}
-	jobs := replacements{f: f}
-	for i := range better {
-		x := &better[i]
-		if f.core.Deleted(host, x.Crawl, x.Seq) {
-			continue
+// raise moves what rises.
+func (r *risers) raise() {
+	f, jobs, moved := r.f, replacements{f: r.f}, int64(0)
+	f.apart(r.held, func() {
+		if len(r.better) == 0 || f.lockOpen() != nil {
+			return
 		}
-		queue, ref, remove, ok := x.Take(f.core)
-		if !ok {
-			continue
+		for i := range r.better {
+			x := &r.better[i]
+			if f.core.Deleted(x.next.host, x.Crawl, x.Seq) {
+				continue
+			}
+			if queue, ref, remove, ok := x.Take(f.core); ok {
+				o := newOp()
+				f.withdrawLocked(o, queue, ref, remove)
+				o.entries = append(o.entries, x.next)
+				f.hints.Drop(x.Mark)
+				moved++
+				jobs.addYieldingLocked(o)
+			}
 		}
-		o := newOp()
-		f.withdrawLocked(o, queue, ref, remove)
-		o.entries = append(o.entries, x.next)
-		f.hints.Drop(x.Mark)
-		moved++
-		jobs.addYieldingLocked(o)
-	}
-	if jobs.awaitAndUnlock() != nil {
-		return 0
-	}
-	return moved
+		if jobs.awaitAndUnlock() == nil {
+			r.moved += moved
+		}
+	})
+	r.better, r.held = nil, nil
 }

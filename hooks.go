@@ -103,7 +103,16 @@ func (f hooked) LeaseGroup(lease any) string {
 	return ""
 }
 
-func (f hooked) Sweep() { f.sweepers.Wait() }
+func (f hooked) Sweep() {
+	for more := true; more; {
+		f.sweepers.Wait()
+		f.mu.Lock()
+		f.rises.Hurry()
+		more = f.rises.Due(f.last) && f.refusalLocked() == nil
+		f.dispatchLocked()
+		f.mu.Unlock()
+	}
+}
 
 func (f hooked) LockComesFree() bool {
 	for patience := time.Now().Add(5 * time.Second); !f.mu.TryLock(); runtime.Gosched() {

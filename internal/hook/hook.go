@@ -28,7 +28,7 @@ type Frontier interface {
 	// CommitNow writes changes that wait for the next batch.
 	CommitNow() error
 
-	// Sweep waits until nothing in memory is dead that was deleted.
+	// Sweep waits until nothing in memory is dead that was deleted, and what deserves more has risen.
 	Sweep()
 
 	// Resident reports whether the host is in memory.

@@ -11,8 +11,10 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -21,11 +23,14 @@ const (
 	few = 8
 	// share of its URLs that must be noted for a walk through a host, and share above its next URL.
 	share, shareAbove = 4, 32
-	// enough is how many hosts wait for a walk when memory runs short.
+	// enough is how many hosts wait for a walk when memory runs short, and how many a round of walks
+	// serves: so many do not wait for others.
 	enough = 64
+	// gather is how long others wait, so that one commit moves what has risen at several hosts.
+	gather = int64(time.Second)
 	// sorted is how many notes of a host are sorted under the lock.
 	sorted = 1024
-	// rest is how many times as long as a walk took no other begins.
+	// rest is how many times as long as a round took no other begins.
 	rest = 9
 
 	noteSize = 8
@@ -59,11 +64,12 @@ func (n note) level() uint8 { return uint8(n & levelMask) }
 type Notes struct {
 	Limit int64 // bytes from which on notes are dropped; from half of it on each one has a host searched
 
-	hosts   map[uint32]*noted
-	due     []uint32
-	bytes   int64
-	walking bool
-	resume  int64 // no walk begins before
+	hosts  map[uint32]*noted
+	due    []uint32
+	since  int64 // when the first of them became due
+	left   int   // of the round of walks under way; 0: there is none
+	bytes  int64
+	resume int64 // no round begins before
 
 	Counts
 }
@@ -85,8 +91,11 @@ type noted struct {
 
 // Add notes that a URL of a host deserves a level, if it waits, and what a hint says of it. waiting is how
 // many URLs of the host wait, and the next of them is of level next.
-func (x *Notes) Add(host uint32, m storage.Mark, level uint8, said Hint, waiting int, next uint8) {
+func (x *Notes) Add(now int64, host uint32, m storage.Mark, level uint8, said Hint, waiting int, next uint8) {
 	h := x.hosts[host]
+	if len(x.due) == 0 {
+		x.since = now
+	}
 	if x.bytes > x.Limit/2 && !x.room(h) {
 		x.Dropped++
 		return
@@ -200,36 +209,47 @@ func (h *noted) compact() {
 	h.notes = kept
 }
 
-// Due reports whether a walk should begin.
-func (x *Notes) Due(now int64) bool { return now >= x.NextWalk() }
+// Due reports whether a round of walks should begin.
+func (x *Notes) Due(now int64) bool { return now >= x.NextRound() }
 
-// NextWalk returns when a walk should begin; never if none is needed.
-func (x *Notes) NextWalk() int64 {
-	if len(x.due) == 0 || x.walking {
+// NextRound returns when a round of walks should begin; never if none is needed.
+func (x *Notes) NextRound() int64 {
+	switch {
+	case len(x.due) == 0 || x.left > 0:
 		return instant.Never
+	case len(x.due) < enough:
+		return max(x.resume, x.since+gather)
 	}
 	return x.resume
 }
 
-// Begin returns the next host to search, and takes its notes. Walks do not overlap: call End.
-func (x *Notes) Begin() (host uint32, taken *noted) {
-	host = x.due[0]
+// Hurry has the next round begin without waiting for more hosts.
+func (x *Notes) Hurry() { x.since -= gather }
+
+// Begin begins a round. Rounds do not overlap: call End.
+func (x *Notes) Begin() { x.left = enough }
+
+// Next begins to search the next host of the round; nil if there is none.
+func (x *Notes) Next(core *mercator.Core, mark func(host string, crawl uint32, url string) storage.Mark) *Walk {
+	if len(x.due) == 0 || x.left == 1 {
+		return nil
+	}
+	x.left--
+	host := x.due[0]
 	if x.due = x.due[1:]; len(x.due) == 0 {
 		x.due = nil
 	}
 	h := x.hosts[host]
 	delete(x.hosts, host)
 	x.bytes -= h.size()
-	x.walking = true
 	x.Walks++
-	return host, h
+	return newWalk(core, host, h, mark)
 }
 
-// End ends a walk that looked at a number of records. Walks take about a tenth of the time.
-func (x *Notes) End(began, now, looked int64) {
-	x.walking = false
+// End ends a round. Rounds take about a tenth of the time.
+func (x *Notes) End(began, now int64) {
+	x.left, x.since = 0, now
 	x.resume = now + rest*(now-began)
-	x.Read += looked
 }
 
 // Size returns the memory in bytes.

@@ -11,9 +11,6 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// most is how many URLs that were found are kept until they are moved.
-const most = 512
-
 // Found is a waiting URL that was noted.
 type Found struct {
 	Mark     storage.Mark
@@ -41,14 +38,16 @@ type Part struct {
 }
 
 // Walk is a search for the noted URLs of one host. First it is stepped through the queues, with a call of
-// MakeRoom before each step; then its Parts are read. The caller moves what was Found whenever the walk is Full.
+// MakeRoom before each step; then its Parts are read. The caller takes what was
+// Found between the steps.
 type Walk struct {
 	*fifo.Walk
-	Found []Found // since Moved
+	Host  string
+	Found []Found
 	Parts []Part
 
 	core   *mercator.Core
-	mark   func(crawl uint32, url string) storage.Mark
+	mark   func(host string, crawl uint32, url string) storage.Mark
 	taken  *noted // until MakeRoom sorts them
 	notes  []note
 	hints  map[note]Hint
@@ -58,9 +57,9 @@ type Walk struct {
 	Looked int64              // at records
 }
 
-// NewWalk begins a walk through a host with the notes that Begin returned.
-func NewWalk(core *mercator.Core, host uint32, taken *noted, mark func(crawl uint32, url string) storage.Mark) *Walk {
-	w := &Walk{core: core, mark: mark, taken: taken, hints: taken.hints}
+// newWalk begins a walk through a host with its notes.
+func newWalk(core *mercator.Core, host uint32, taken *noted, mark func(host string, crawl uint32, url string) storage.Mark) *Walk {
+	w := &Walk{Host: string(core.Name(core.Hosts.At(host))), core: core, mark: mark, taken: taken, hints: taken.hints}
 	w.Walk = core.BeginWalk(host, func(q *mercator.Queue) bool { return q.Priority < taken.top })
 	w.Part, w.Record = w.visitPart, w.visit
 	return w
@@ -76,15 +75,6 @@ func (w *Walk) MakeRoom() {
 		w.Parts = slices.Grow(w.Parts, view.AtOnce)
 	}
 	w.Found = slices.Grow(w.Found, min(w.left, view.AtOnce))
-}
-
-// Full reports whether it is time to move what was found.
-func (w *Walk) Full() bool { return len(w.Found) >= most }
-
-// Moved forgets what was found.
-func (w *Walk) Moved() {
-	clear(w.Found)
-	w.Found = w.Found[:0]
 }
 
 func (w *Walk) visitPart(queue, id uint32) {
@@ -119,7 +109,7 @@ func (w *Walk) look(crawl uint32, priority uint8, body []byte) (x Found, ok bool
 	if err != nil {
 		return x, false
 	}
-	m := w.mark(crawl, string(b.URL))
+	m := w.mark(w.Host, crawl, string(b.URL))
 	n := newNote(m, 0)
 	i, _ := slices.BinarySearch(w.notes, n)
 	if i == len(w.notes) || w.notes[i].mark() != n || w.notes[i].level() <= priority {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -120,6 +121,36 @@ func TestWaitingURLsRise(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What has risen moves within seconds, without another call, and that of several hosts together.
+func TestWhatRoseMovesByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := frontier.Open(t.Context(), frontier.Options{Prioritizer: &counting{}, Priorities: 8, Selector: selector.Strict(), Delay: frontier.FixedDelay(10 * time.Second)})
+		require.NoError(t, err)
+		defer f.Close()
+		for _, host := range []string{"a", "b"} {
+			for i := range 5 {
+				_, err = f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://%s.example/%d", host, i)})
+				require.NoError(t, err)
+			}
+		}
+		for range 2 {
+			l, err := f.Next(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, f.Done(l, frontier.Outcome{Add: []frontier.Entry{{URL: "http://" + l.Host + "/4"}}}))
+		}
+		synctest.Wait()
+		require.Zero(t, f.Stats().Walks)
+		for range 2 {
+			l, err := f.Next(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "http://"+l.Host+"/4", l.Entry.URL)
+			require.NoError(t, f.Done(l, frontier.Outcome{}))
+		}
+		require.EqualValues(t, 2, f.Stats().Risen)
+		require.NoError(t, f.Check())
+	})
 }
 
 // A URL of links rises as well: that of one page, and those of another.
@@ -258,6 +289,8 @@ func TestRisingBesideTheRest(t *testing.T) {
 						x.URL += "?again"
 						_, err := w.F.CrawlNow(context.Background(), x)
 						assert.NoError(t, err)
+					case 3:
+						w.Clock.Advance(time.Second) // what has risen moves
 					}
 				}
 			})
