@@ -14,10 +14,12 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/seed-7440039f/frontier/spill/internal/blocks"
 	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
 	"github.com/seed-7440039f/frontier/spill/internal/wire"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -64,8 +66,8 @@ func (l Loss) String() string {
 // out again if the record of their completion was lost, and URLs whose marks were lost may be
 // admitted once more.
 //
-// If files of values are missing, values that nothing points to are used as well, if they are newer
-// than everything else: then the end of the log is missing. URLs of it that were done, or that come
+// If files of values or marks are missing, values that nothing points to are used as well, if they are
+// newer than everything else: then the end of the log is missing. URLs of it that were done, or that come
 // again, may be handed out once more.
 //
 // The error says why nothing, or not everything readable, was salvaged. Damage is not an error; it
@@ -244,6 +246,11 @@ func (r *repair) survey() error {
 // its end is lost, and with it the state.
 func (r *repair) findStrays() error {
 	last := r.state.through
+	names, err := r.in.ListFiles(marks.Folder)
+	if err != nil {
+		return err
+	}
+	gone := slices.ContainsFunc(r.state.runs, func(x marks.Ref) bool { return !slices.Contains(names, marks.NameOf(x.ID)) })
 	entries, err := r.logEntries()
 	if err != nil {
 		return err
@@ -252,7 +259,7 @@ func (r *repair) findStrays() error {
 		last = max(last, e.id)
 	}
 	next, newer := r.state.next, 0
-	err = r.in.Strays(func(key, value []byte, lost bool) bool {
+	err = r.in.Strays(gone, func(key, value []byte, lost bool) bool {
 		if len(key) <= keys.HeadLen || !wire.Whole(key, value) {
 			return false
 		}

@@ -206,6 +206,13 @@ func TestRepairRefuses(t *testing.T) {
 // An earlier version cut logs after a loss of power whose end was needed: files had been removed
 // because of it. What the cut part pointed to is still in the files of values, with its keys.
 func TestRepairFindsTheEndOfALogThatWasCut(t *testing.T) {
+	for kind, files := range map[string]string{"values": "blobs/*3.brief", "marks": "marks/*"} {
+		t.Run(kind, func(t *testing.T) { findsTheEnd(t, files) })
+	}
+}
+
+// findsTheEnd lacks files beside the end of the log.
+func findsTheEnd(t *testing.T, files string) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := spilltest.OpenSmall(dir, small)
 	require.NoError(t, err)
@@ -217,6 +224,11 @@ func TestRepairFindsTheEndOfALogThatWasCut(t *testing.T) {
 			firstOfLast = m.seq + 1
 		}
 		require.NoError(t, m.commit(40, 15))
+		if i == batches/6 {
+			c, err := m.pack()
+			require.NoError(t, err)
+			require.NoError(t, m.checkpoint(c))
+		}
 	}
 	died := imaged(t, dir)
 	require.NoError(t, s.Release())
@@ -228,9 +240,12 @@ func TestRepairFindsTheEndOfALogThatWasCut(t *testing.T) {
 	n := 0
 	end := badgerfiles.LogTransactions(log, badgerfiles.LogHead, func([]badgerfiles.Cell) bool { n++; return n < batches/2 })
 	require.NoError(t, os.WriteFile(logs[0], log[:end], 0o600))
-	values, err := filepath.Glob(filepath.Join(died, "blobs", "*.brief"))
+	removed, err := filepath.Glob(filepath.Join(died, files))
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(values[1]))
+	require.NotEmpty(t, removed)
+	for _, name := range removed {
+		require.NoError(t, os.Remove(name))
+	}
 
 	to := filepath.Join(t.TempDir(), "repaired")
 	report, err := spill.Repair(context.Background(), died, to, small)

@@ -198,10 +198,11 @@ func (s *Salvage) log(x *inspector, name string) error {
 }
 
 // Strays calls fn with each entry of the files of values that no key points to, in the order of
-// writing, if some key points to a file that is missing; lost says whether the entry's key is one of
-// these. If fn returns true the key points there from now on. An earlier version cut logs after a
-// loss of power whose end was needed: files had been removed because of what was cut off.
-func (s *Salvage) Strays(fn func(key, value []byte, lost bool) bool) error {
+// writing, if some key points to a file that is missing or other files are; lost says whether the
+// entry's key is one of these. If fn returns true the key points there from now on. An earlier
+// version cut logs after a loss of power whose end was needed: files had been removed because of
+// what was cut off.
+func (s *Salvage) Strays(others bool, fn func(key, value []byte, lost bool) bool) error {
 	h := holes{dir: s.path, values: window{blobs: s.blobs}}
 	lost := map[string]bool{}
 	for _, k := range s.keys {
@@ -209,7 +210,7 @@ func (s *Salvage) Strays(fn func(key, value []byte, lost bool) bool) error {
 			lost[k] = true
 		}
 	}
-	if len(lost) == 0 {
+	if len(lost) == 0 && !others {
 		return nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.blobs.files)) {
