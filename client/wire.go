@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // meta is a URL's metadata in JSON. Bytes that are not the JSON of such a map go under bytesKey.
@@ -318,6 +319,9 @@ func (c *Client) doneLine(l frontier.Lease, o *frontier.Outcome) ([]byte, error)
 	}
 	if o.Move || o.Crawl != 0 {
 		return nil, fmt.Errorf("client: done: Outcome.Move is set, and Crawl is %d; a Client has one crawl", o.Crawl)
+	}
+	if unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted || unit.Missing(o.CrawlDelay, unit.Least) {
+		return nil, fmt.Errorf("client: done: %w: RetryAfter is %v, CrawlDelay %v: is the unit missing?", frontier.ErrOutcome, o.RetryAfter, o.CrawlDelay)
 	}
 	now := time.Now()
 	w := outcome{

@@ -130,3 +130,18 @@ func TestAClientsCrawl(t *testing.T) {
 		assert.EqualValues(t, 5, c.Stats().Done[frontier.Visited])
 	})
 }
+
+// As in a frontier of one's own: what the host asked for must not be lost with the unit.
+func TestDoneWithoutTheUnit(t *testing.T) {
+	bubble(t, func(t *testing.T, w *wire, c *client.Client) {
+		added(t, c, "http://a.example/")
+		l, err := c.Next(t.Context())
+		require.NoError(t, err)
+		for _, o := range []frontier.Outcome{{RetryAfter: 3}, {CrawlDelay: 10}} {
+			err := c.Done(l, o)
+			require.ErrorIs(t, err, frontier.ErrOutcome)
+			require.ErrorContains(t, err, "is the unit missing?")
+		}
+		require.NoError(t, c.Done(l, frontier.Outcome{RetryAfter: time.Second, CrawlDelay: frontier.NoCrawlDelay}))
+	})
+}
