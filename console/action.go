@@ -22,9 +22,13 @@ type Duration time.Duration
 // MarshalText writes d as time.Duration.String does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText parses b as time.ParseDuration does.
-func (d *Duration) UnmarshalText(b []byte) error {
-	x, err := time.ParseDuration(string(b))
+// UnmarshalJSON parses text as time.ParseDuration does.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	text := "0" // of null
+	if err := json.Unmarshal(b, &text); err != nil {
+		return fmt.Errorf("%.80s is no time; want one with its unit, in quotes, as in \"90s\"", b)
+	}
+	x, err := time.ParseDuration(text)
 	*d = Duration(x)
 	return err
 }

@@ -4,6 +4,7 @@ package console_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -88,4 +89,14 @@ func TestTheFrontierHasTheClock(t *testing.T) {
 	rules, err = client.Rules(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, rules.Rules)
+}
+
+// The encoder's own words would name types of Go.
+func TestATimeWithoutItsUnit(t *testing.T) {
+	var a console.Action
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"do":"block","for":3600}`), &a), `3600 is no time; want one with its unit, in quotes, as in "90s"`)
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"do":"block","for":"3600"}`), &a), "missing unit")
+	require.NoError(t, json.Unmarshal([]byte(`{"do":"block","for":null}`), &a))
+	require.NoError(t, json.Unmarshal([]byte(`{"do":"block","for":"1h"}`), &a))
+	require.Equal(t, console.Duration(time.Hour), a.For)
 }
