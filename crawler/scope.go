@@ -5,12 +5,12 @@ package crawler
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
 // Filter decides whether a URL is crawled. It is called when a link is found, and again before the
@@ -63,14 +63,10 @@ func newScopeFilter(s Scope) *scopeFilter {
 		f.seeds[hop(u)] = true
 	}
 	for _, h := range s.Hosts {
-		h = strings.ToLower(h)
-		if addr, err := netip.ParseAddr(h); err == nil && addr.Is6() {
-			h = "[" + addr.String() + "]" // in the form used in URLs
-		}
-		f.hosts[h] = true
+		f.hosts[hostkey.InURL(strings.ToLower(h))] = true
 	}
 	for _, d := range s.Domains {
-		f.domains[strings.ToLower(strings.TrimPrefix(d, "."))] = true
+		f.domains[hostkey.InURL(strings.ToLower(strings.TrimPrefix(d, ".")))] = true
 	}
 	f.MaxURL = cmp.Or(f.MaxURL, 4096)
 	return f

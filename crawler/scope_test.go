@@ -28,3 +28,13 @@ func TestScopeSaysWhy(t *testing.T) {
 	}
 	assert.Equal(t, "3 links from a seed; at most 2", f.why(frontier.Entry{URL: "http://a.example/x", Depth: 3}))
 }
+
+func TestScopeReadsNamesAsPeopleWriteThem(t *testing.T) {
+	f := newScopeFilter(Scope{Hosts: []string{"Bücher.example", "c.example:81"}, Domains: []string{".bücher.test"}})
+	for url, want := range map[string]bool{
+		"http://xn--bcher-kva.example/": true, "http://a.xn--bcher-kva.example/": false, "http://a.xn--bcher-kva.test/": true,
+		"http://c.example:81/": true, "http://c.example/": false,
+	} {
+		assert.Equal(t, want, f.Allow(frontier.Entry{URL: url}), url)
+	}
+}

@@ -29,19 +29,21 @@ func TestMatches(t *testing.T) {
 		m       Match
 		yes, no string
 	}{
-		"scheme":          {Scheme("HTTP:", "ftp"), "http://a/ ftp://a/", "https://a/ x"},
-		"host":            {Host("A.example", "::1"), "http://a.example:81/ http://[::1]/", "http://b.a.example/ http://[::2]/"},
-		"domain":          {Domain(".a.Example"), "http://a.example/ http://c.b.a.example/ http://a.example./", "http://ba.example/ http://example/"},
-		"suffix":          {Suffix(".GOV.uk"), "http://x.gov.uk/", "http://gov.uk/ http://gov.uk.example/"},
-		"port":            {Port("", "81"), "http://a/ http://a:81/", "http://a:22/"},
-		"path prefix":     {PathPrefix("/a/"), "http://x/a/b", "http://x/a http://x/b/a/"},
-		"extension":       {Extension(".JPG", "tar.gz", "png"), "http://a/x.jpg http://a/b/x.y.PNG?z=.html", "http://a/x http://a/jpg http://a.jpg/ http://a/x.gz"},
-		"no extension":    {Extension(""), "http://a/x http://a/ http://a/b.c/", "http://a/x.html"},
-		"regexp":          {Regexp(regexp.MustCompile(`x=\d+$`), regexp.MustCompile("^ftp")), "http://a/?x=1 ftp://a/", "http://a/?x=1&y"},
-		"and":             {And(Scheme("http"), Port("81")), "http://a:81/", "http://a/ https://a:81/"},
-		"or":              {Or(Scheme("http"), Port("81")), "http://a/ https://a:81/", "https://a/"},
-		"not":             {Not(Port("81")), "http://a/", "http://a:81/"},
-		"nothing matches": {Or(), "", "http://a/"},
+		"scheme":            {Scheme("HTTP:", "ftp"), "http://a/ ftp://a/", "https://a/ x"},
+		"host":              {Host("A.example", "::1"), "http://a.example:81/ http://[::1]/", "http://b.a.example/ http://[::2]/"},
+		"host in letters":   {Host("Bücher.example"), "http://xn--bcher-kva.example/", "http://b.example/"},
+		"domain in letters": {Domain(".bücher.example"), "http://a.xn--bcher-kva.example/", "http://b.example/"},
+		"domain":            {Domain(".a.Example"), "http://a.example/ http://c.b.a.example/ http://a.example./", "http://ba.example/ http://example/"},
+		"suffix":            {Suffix(".GOV.uk"), "http://x.gov.uk/", "http://gov.uk/ http://gov.uk.example/"},
+		"port":              {Port("", "81"), "http://a/ http://a:81/", "http://a:22/"},
+		"path prefix":       {PathPrefix("/a/"), "http://x/a/b", "http://x/a http://x/b/a/"},
+		"extension":         {Extension(".JPG", "tar.gz", "png"), "http://a/x.jpg http://a/b/x.y.PNG?z=.html", "http://a/x http://a/jpg http://a.jpg/ http://a/x.gz"},
+		"no extension":      {Extension(""), "http://a/x http://a/ http://a/b.c/", "http://a/x.html"},
+		"regexp":            {Regexp(regexp.MustCompile(`x=\d+$`), regexp.MustCompile("^ftp")), "http://a/?x=1 ftp://a/", "http://a/?x=1&y"},
+		"and":               {And(Scheme("http"), Port("81")), "http://a:81/", "http://a/ https://a:81/"},
+		"or":                {Or(Scheme("http"), Port("81")), "http://a/ https://a:81/", "https://a/"},
+		"not":               {Not(Port("81")), "http://a/", "http://a:81/"},
+		"nothing matches":   {Or(), "", "http://a/"},
 	} {
 		for u := range strings.FieldsSeq(c.yes) {
 			assert.True(t, c.m(Split(u, 0)), "%s: %s", name, u)

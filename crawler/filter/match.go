@@ -3,10 +3,11 @@
 package filter
 
 import (
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
 // Match is a predicate on URLs.
@@ -41,20 +42,15 @@ func Scheme(names ...string) Match {
 }
 
 // Host matches these hosts exactly, on any port. IPv6 addresses may be given with
-// or without brackets.
+// or without brackets, and names with letters beyond ASCII.
 func Host(names ...string) Match {
-	s := set(names, func(s string) string {
-		if a, err := netip.ParseAddr(s); err == nil && a.Is6() {
-			return "[" + a.String() + "]"
-		}
-		return s
-	})
+	s := set(names, hostkey.InURL)
 	return func(t *Target) bool { return s[t.Host] }
 }
 
 // Domain matches these domains and all hosts below them.
 func Domain(names ...string) Match {
-	s := set(names, func(s string) string { return strings.Trim(s, ".") })
+	s := set(names, func(s string) string { return hostkey.InURL(strings.Trim(s, ".")) })
 	return func(t *Target) bool {
 		for rest := strings.TrimSuffix(t.Host, "."); rest != ""; {
 			if s[rest] {

@@ -40,6 +40,18 @@ func Spelled(name string) (string, error) {
 	return key, nil
 }
 
+// InURL returns a host's name as normalized URLs have it; unchanged if no host has it.
+func InURL(name string) string {
+	switch key, err := Spelled(name); {
+	case err != nil:
+		return name
+	case strings.Contains(key, ":"): // an IPv6 address
+		return "[" + key + "]"
+	default:
+		return key
+	}
+}
+
 // isPlain reports quickly whether a name is already a key.
 func isPlain(name string) bool {
 	for i := range len(name) {
