@@ -38,7 +38,7 @@ func other(x *option) string {
 	if v, ok := map[string]string{
 		"include": `"'\\.html$`, "exclude": `\d`, "resolve": "a.example=127.0.0.1:80", "group-exempt": "192.0.2.0/24", "allow-network": "127.0.0.0/8", "deny-network": "10.0.0.0/8",
 		"dns": "127.0.0.1:53", "protocols": "gopher", "proxy": "http://me:secret@127.0.0.1:3128", "memory": "300M", "max-delay": "2m", "backoff-max": "1h", "recrawl-max": "3h",
-		"recrawl-new-max": "0.75", "recrawl-budget": "100000/d", "ext": "-", "schemes": "https", "user-agent": "bot \"é\" \\1", "seeds": "http://a.example/",
+		"recrawl-new-max": "0.75", "recrawl-budget": "100000/d", "ext": "-", "schemes": "https", "content-types": "text/html", "user-agent": "bot \"é\" \\1", "seeds": "http://a.example/",
 		"contact": "me@a.example", "ports": "any", "log-format": "json", "order": "links", "seeds-file": listOfSeeds, "header": "*.example Accept-Language: de", "cookie": "a.example session=file:testdata/login",
 		"auth": "a.example basic file:testdata/login", "proxy-for": "*.example socks5://127.0.0.1:1080", "rule": "*.example delay=5s limit-pages=7",
 		"frontier": "http://127.0.0.1:8348", "frontier-token": "file:testdata/login",

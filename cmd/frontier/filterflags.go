@@ -4,9 +4,11 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/filter"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
 // filterFlags are these flags before they are checked.
@@ -39,26 +41,34 @@ func (w *filterFlags) define(fs *flagSet, o *crawler.Options) {
 
 // apply checks the flags and completes the options.
 func (w *filterFlags) apply(all *options, o *crawler.Options) {
-	add := func(names list, f func(...string) filter.Match, make func(string, filter.Match) filter.Filter, rule string) {
-		if len(names) > 0 {
+	judge := func(option string, names list, wanted func(string) bool, want string) {
+		for _, x := range names {
+			if !wanted(x) {
+				all.badItem(option, x, want)
+			}
+		}
+	}
+	add := func(names list, f func(...string) filter.Match, make func(string, filter.Match) filter.Filter, rule string, wanted func(string) bool, want string) {
+		if judge(rule, names, wanted, want); len(names) > 0 {
 			o.Rules = append(o.Rules, make(rule, f(names...)))
 		}
 	}
-	for i, x := range w.ext {
-		if x == "-" {
-			w.ext[i] = ""
-		}
+	isScheme := func(x string) bool { return slices.Contains([]string{"http", "https", "ftp", "gopher"}, x) }
+	isName := func(x string) bool {
+		_, err := hostkey.Spelled(strings.TrimPrefix(x, "."))
+		return err == nil && !strings.Contains(x, "*")
 	}
-	for _, x := range w.schemes {
-		if !slices.Contains([]string{"http", "https", "ftp", "gopher"}, x) {
-			all.badItem("schemes", x, "want http, https, ftp or gopher")
-		}
+	isEnd := func(x string) bool { return !strings.ContainsAny(strings.TrimPrefix(x, "."), "./*") }
+	const name, end = "want a name without scheme, port, path and *, as in www.example.org", "want what comes after the last dot of a path, as in jpg"
+	if i := slices.Index(w.ext, "-"); i >= 0 {
+		w.ext[i] = ""
 	}
-	add(w.schemes, filter.Scheme, filter.Allow, "schemes")
-	add(w.denyHosts, filter.Host, filter.Deny, "deny-hosts")
-	add(w.denyDomains, filter.Domain, filter.Deny, "deny-domains")
-	add(w.ext, filter.Extension, filter.Allow, "ext")
-	add(w.denyExt, filter.Extension, filter.Deny, "deny-ext")
+	add(w.schemes, filter.Scheme, filter.Allow, "schemes", isScheme, "want http, https, ftp or gopher")
+	add(w.denyHosts, filter.Host, filter.Deny, "deny-hosts", isName, name)
+	add(w.denyDomains, filter.Domain, filter.Deny, "deny-domains", isName, name)
+	add(w.ext, filter.Extension, filter.Allow, "ext", isEnd, end)
+	add(w.denyExt, filter.Extension, filter.Deny, "deny-ext", isEnd, end)
+	judge("content-types", w.types, func(x string) bool { return strings.Contains(x, "/") }, "want types as in text/html or image/*")
 	if w.maxQuery > 0 {
 		o.Rules = append(o.Rules, filter.MaxQuery(w.maxQuery))
 	}
