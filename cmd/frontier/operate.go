@@ -483,7 +483,10 @@ func repairCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return newPrinter(cmd).any(r)
+			if err = newPrinter(cmd).repaired(r); err == nil && r.Blocks+r.Batches+r.Rows == 0 && r.Marks == 0 && len(r.Lost) > 0 {
+				err = fmt.Errorf("nothing of a crawl can be read in %s, so %s is empty", cmd.String("dir"), cmd.Args().First())
+			}
+			return err
 		},
 	}
 }

@@ -266,7 +266,7 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, stderr, "does not run")
 	to := filepath.Join(filepath.Dir(r.dir), "new")
-	assert.Contains(t, ok("repair", to), `"Lost": null`)
+	assert.Contains(t, ok("repair", to), "; lost: nothing\n")
 	assert.FileExists(t, filepath.Join(to, keptConfig), "so resume goes on with it")
 	ok("clear", "a.example")
 	code, out, stderr = command(t, t.Context(), "-dir", r.dir, "-resolve", "*.example=127.0.0.1:1", "-retry-tries", "1", "-quarantine-after", "1", "-quarantine-probe", "1ms", "-probes", "1", "http://a.example/1")

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
+	"github.com/seed-7440039f/frontier/spill"
 )
 
 // printer prints to a command's output.
@@ -311,14 +312,33 @@ func (p *printer) imported(x console.Imported) error {
 	if p.json {
 		return p.any(x)
 	}
-	_, err := fmt.Fprintf(p.w, "%s lines: %s URLs are new, %s were known, %s are remembered as done, %s rules, %s hosts; %s lines are malformed\n", console.Count(x.Lines),
-		console.Count(x.URLs), console.Count(x.KnownURLs), console.Count(x.Marks), console.Count(x.Rules), console.Count(x.Hosts), console.Count(x.Bad))
+	lines := []string{fmt.Sprintf("%s lines: %s URLs are new, %s were known, %s are remembered as done, %s rules, %s hosts; %s lines are malformed", console.Count(x.Lines),
+		console.Count(x.URLs), console.Count(x.KnownURLs), console.Count(x.Marks), console.Count(x.Rules), console.Count(x.Hosts), console.Count(x.Bad))}
 	for _, fault := range x.Faults {
-		if err == nil {
-			_, err = fmt.Fprintln(p.w, oneLine(fault))
-		}
+		lines = append(lines, oneLine(fault))
 	}
-	return err
+	return p.table(lines...)
+}
+
+// shownError is an error that JSON shows.
+type shownError struct{ error }
+
+func (e shownError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
+
+// repaired prints what a repair found, and what it lost.
+func (p *printer) repaired(r *spill.Repaired) error {
+	if p.json {
+		for i := range r.Lost {
+			r.Lost[i].Err = shownError{r.Lost[i].Err}
+		}
+		return p.any(r)
+	}
+	lines := []string{fmt.Sprintf("saved: %s blocks of URLs, %s batches of the log, %s rules and the like, %s marks of known URLs; lost: %s", console.Count(int64(r.Blocks)),
+		console.Count(int64(r.Batches)), console.Count(int64(r.Rows)), console.Count(r.Marks), cmp.Or(strings.TrimPrefix(console.Count(int64(len(r.Lost))), "0"), "nothing"))}
+	for _, l := range r.Lost {
+		lines = append(lines, oneLine(l.String()))
+	}
+	return p.table(lines...)
 }
 
 // changed prints the result of a list.
@@ -326,12 +346,10 @@ func (p *printer) changed(x changefeed.Result) error {
 	if p.json {
 		return p.any(x)
 	}
-	_, err := fmt.Fprintf(p.w, "%s URLs: %s are known, and looked at again when that is worth it; %s are new, %s are not wanted, %s are wrong, %s were not heard\n", console.Count(x.URLs),
-		console.Count(x.Known), console.Count(x.New), console.Count(x.Unwanted), console.Count(x.Wrong), console.Count(x.Unheard))
+	lines := []string{fmt.Sprintf("%s URLs: %s are known, and looked at again when that is worth it; %s are new, %s are not wanted, %s are wrong, %s were not heard", console.Count(x.URLs),
+		console.Count(x.Known), console.Count(x.New), console.Count(x.Unwanted), console.Count(x.Wrong), console.Count(x.Unheard))}
 	for _, fault := range x.Faults {
-		if err == nil {
-			_, err = fmt.Fprintln(p.w, oneLine(fault.Error()))
-		}
+		lines = append(lines, oneLine(fault.Error()))
 	}
-	return err
+	return p.table(lines...)
 }
