@@ -142,7 +142,7 @@ func (x *Estimator) Visit(l frontier.Lease, useful bool, links []frontier.Entry,
 		}
 		links[i].Weight = g.weight(n)
 	}
-	return x.hosts.visited(x.key.host(l.Host), useful)
+	return x.hosts.visited(x.key.host(l.Host), useful, false)
 }
 
 // gift is what a page gives to its links.

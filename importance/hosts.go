@@ -10,8 +10,8 @@ type hosts struct {
 	most  int // levels that a host may sink
 }
 
-// tally is the value of a host's cell: its pages and useful pages, 12 bits each, and how many levels it
-// has sunk, 8 bits.
+// tally is the value of a host's cell: its pages and useful pages, 12 bits each, how many levels it
+// has sunk, 7 bits, and whether one missing page is still to be made up for.
 type tally uint64
 
 const (
@@ -20,21 +20,27 @@ const (
 	// vouched is how many useful pages each host is taken to have had: a small host does not sink by
 	// one bad page.
 	vouched = 10
+
+	odd tally = 1 << (tallyWidth - 1) // an odd number of pages were missing
 )
 
 func newTally(pages, useful, sunk int) tally { return tally(pages | useful<<12 | sunk<<24) }
 
 func (t tally) pages() int  { return int(t & mostPages) }
 func (t tally) useful() int { return int(t >> 12 & mostPages) }
-func (t tally) sunk() int   { return int(t >> 24) }
+func (t tally) sunk() int   { return int(t >> 24 & 127) }
 
 // share is the part of the host's pages that is useful.
 func (t tally) share() float64 {
 	return float64(t.useful()+vouched) / float64(t.pages()+vouched)
 }
 
-// with returns the tally after one more page.
-func (t tally) with(useful bool, most int) tally {
+// with returns the tally after one more page. Of two that are missing, one counts as useful.
+func (t tally) with(useful, missing bool, most int) tally {
+	if missing {
+		useful = useful || t&odd != 0
+		t ^= odd
+	}
 	pages, good, sunk := t.pages()+1, t.useful(), t.sunk()
 	if useful {
 		good++
@@ -48,7 +54,7 @@ func (t tally) with(useful bool, most int) tally {
 	if depth := -2 * math.Log2(after.share()); math.Abs(depth-float64(sunk)) > 0.75 {
 		after = newTally(pages, good, min(most, int(math.Round(depth))))
 	}
-	return after
+	return after | t&odd
 }
 
 func newHosts(bytes int64, levels int, d *dice) *hosts {
@@ -62,9 +68,9 @@ func newHosts(bytes int64, levels int, d *dice) *hosts {
 }
 
 // visited counts a page, and returns the standing of its host, and whether it changed.
-func (h *hosts) visited(hash uint64, useful bool) (standing int, moved bool) {
+func (h *hosts) visited(hash uint64, useful, missing bool) (standing int, moved bool) {
 	h.table.update(hash, func(v uint64) uint64 {
-		t := tally(v).with(useful, h.most)
+		t := tally(v).with(useful, missing, h.most)
 		standing, moved = -t.sunk(), t.sunk() != tally(v).sunk()
 		return uint64(t)
 	})

@@ -243,7 +243,7 @@ func TestHostsSink(t *testing.T) {
 	h := newHosts(1<<16, 8, &dice{})
 	visit := func(n int, useful bool) (standing, moves int) {
 		for range n {
-			if s, moved := h.visited(1, useful); moved {
+			if s, moved := h.visited(1, useful, false); moved {
 				moves++
 				standing = s
 			}
@@ -260,7 +260,7 @@ func TestHostsSink(t *testing.T) {
 	s, _ = visit(10_000, true)
 	assert.Zero(t, s)
 	for i := range 10_000 { // as the spike: 5 % false alarms
-		_, moved := h.visited(2, i%20 != 7)
+		_, moved := h.visited(2, i%20 != 7, false)
 		require.False(t, moved)
 	}
 }
@@ -269,12 +269,12 @@ func TestHostsSink(t *testing.T) {
 func TestASunkHostIsNotForgotten(t *testing.T) {
 	h := newHosts(4096, 8, &dice{})
 	for range 20 {
-		h.visited(0, false)
+		h.visited(0, false, false)
 	}
 	sunk := h.of(0).sunk()
 	require.Positive(t, sunk)
 	for i := range uint64(100_000) {
-		h.visited(i*0x9e3779b97f4a7c15+1, true)
+		h.visited(i*0x9e3779b97f4a7c15+1, true, false)
 	}
 	assert.Equal(t, sunk, h.of(0).sunk())
 }

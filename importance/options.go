@@ -46,7 +46,7 @@ type Options struct {
 	// links that the page does not endorse (nofollow, ugc, sponsored). It is called from any goroutine.
 	Relevance func(p *crawler.Page, l *link.Link) float64
 	// Useful reports whether a page was worth its fetch. Nil means one that was answered and is no copy:
-	// see Useful. It is called from any goroutine.
+	// see Useful. Of pages that were never there, every second counts as useful all the same. It is called from any goroutine.
 	Useful func(p *crawler.Page) bool
 	// Key makes runs repeatable, for simulations. It must be a secret: with it a site could choose
 	// URLs that share one memory cell. Zero means a random one.

@@ -3,6 +3,8 @@
 package importance
 
 import (
+	"net/http"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/link"
@@ -26,7 +28,12 @@ func (x *Estimator) Visited(p *crawler.Page) (standing int, moved bool) {
 	if moves { // it says nothing of its host: its target will
 		return 0, false
 	}
-	return x.hosts.visited(x.key.host(p.Lease.Host), x.opts.Useful(p))
+	return x.hosts.visited(x.key.host(p.Lease.Host), x.opts.Useful(p), neverThere(p))
+}
+
+// neverThere reports whether a link led nowhere. Anyone can set such a link.
+func neverThere(p *crawler.Page) bool {
+	return p.Lease.History.Visits == 0 && (p.Status == http.StatusNotFound || p.Status == http.StatusGone)
 }
 
 // Endorsed is the default of Options.Relevance: 0 for links with nofollow, ugc or sponsored, 1 for others.

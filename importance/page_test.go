@@ -85,3 +85,24 @@ func TestUseful(t *testing.T) {
 	assert.True(t, moved)
 	assert.Equal(t, -4, standing)
 }
+
+// Links to pages that a host never had make it sink by two levels, however many there are: anyone can set such links.
+func TestBrokenLinksCountHalf(t *testing.T) {
+	sunk := func(visits, status int, result frontier.Result) (levels int) {
+		x := estimator(t, Options{})
+		for range 1000 {
+			p := pageWith(status)
+			p.Outcome.Result, p.Lease.History.Visits = result, visits
+			if standing, moved := x.Visited(p); moved {
+				levels = -standing
+			}
+		}
+		assert.Equal(t, levels, x.Explain(pageWith(200).Lease.Entry).Sunk)
+		return levels
+	}
+	assert.Equal(t, 2, sunk(0, 404, frontier.Gone))
+	assert.Equal(t, 2, sunk(0, 410, frontier.Gone))
+	assert.Equal(t, 7, sunk(1, 404, frontier.Gone), "they were there")
+	assert.Equal(t, 7, sunk(0, 200, frontier.Gone), "a host that pretends to have every page")
+	assert.Equal(t, 7, sunk(0, 403, frontier.Visited))
+}
