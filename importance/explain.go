@@ -21,7 +21,7 @@ type Explanation struct {
 	// that it has reached before.
 	Level int
 	// Pages is how many pages of its host were visited; of 4,096 or more, a part of them, the oldest
-	// counting least. Useful is the useful part, of these and ten more that are taken as useful.
+	// counting least. Useful is the useful part, of these and eight more that are taken as useful.
 	Pages  int
 	Useful float64
 	// Sunk is how many levels its host has sunk.

@@ -237,7 +237,7 @@ func TestRanks(t *testing.T) {
 	assert.Equal(t, 1, r.level(rankOfShare(math.NaN())))
 }
 
-// A host sinks when it has shown ten pages' worth of evidence, by two levels for each halving, and
+// A host sinks when it has shown enough evidence, by two levels for each halving, and
 // comes back.
 func TestHostsSink(t *testing.T) {
 	h := newHosts(1<<16, 8, &dice{})
@@ -396,7 +396,7 @@ func TestExplain(t *testing.T) {
 	for range 30 {
 		x.Visit(lease(98), false, nil, nil)
 	}
-	assert.Equal(t, "about 4 links found (level 5); its host: 30 pages, 25 % useful, 4 levels down", x.Explain(entry(1)).String())
+	assert.Equal(t, "about 4 links found (level 5); its host: 30 pages, 21 % useful, 4 levels down", x.Explain(entry(1)).String())
 	x = estimator(t, Options{Score: Trust})
 	assert.Equal(t, "10 % of a seed's cash (level 1); its host: no page yet", x.Explain(entry(1)).String())
 }

@@ -127,7 +127,7 @@ func TestWorth(t *testing.T) {
 		}
 		e := frontier.Entry{URL: "http://a.example/2", Depth: 1, Host: "a.example"}
 		est.Found(e)
-		want := console.Worth{Links: 2, Level: 4, Pages: 30, Useful: 0.25}
+		want := console.Worth{Links: 2, Level: 4, Pages: 30, Useful: 8. / 38}
 		if score == importance.Trust {
 			want.Links, want.Cash, want.Level = 0, est.Explain(e).Worth, est.Explain(e).Level
 			assert.Positive(t, want.Cash)
