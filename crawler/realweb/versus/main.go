@@ -8,6 +8,7 @@
 //	speed   pages a second, CPU time for a page and peak memory of `frontier crawl`,
 //	        wget and gocolly on the same server in turns, without any politeness
 //	memory  a crawl of many generated pages: live heap and resident memory all along
+//	useful  which sites sink under -order, though none is spam
 //	polite  all sites at once, politely, judged by the server's log
 //	hostile an honest host beside hosts whose pages need much memory: peak memory, CPU
 //	        time, and what the honest host gets
@@ -80,14 +81,9 @@ func main() {
 	flag.Float64Var(&c.least, "least", 0.9, "fair: `share` of their pace alone that honest hosts must have")
 	flag.IntVar(&c.peak, "peak", 512, "hostile: `MiB` of resident memory at most")
 	flag.Parse()
-	modes := map[string]func(context.Context) error{"sets": c.sets, "speed": c.speed, "memory": c.memory, "polite": c.polite, "hostile": c.hostile, "fair": c.fair}
-	for _, m := range flag.Args() {
-		if modes[m] == nil {
-			log.Fatalf("no mode %q; want sets, speed, memory, polite, hostile, fair", m)
-		}
-	}
-	if flag.NArg() == 0 {
-		log.Fatal("no mode; want sets, speed, memory, polite, hostile, fair")
+	modes := map[string]func(context.Context) error{"sets": c.sets, "speed": c.speed, "memory": c.memory, "polite": c.polite, "hostile": c.hostile, "fair": c.fair, "useful": c.useful}
+	if flag.NArg() == 0 || slices.ContainsFunc(flag.Args(), func(m string) bool { return modes[m] == nil }) {
+		log.Fatal("want as modes sets, speed, memory, useful, polite, hostile or fair")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
