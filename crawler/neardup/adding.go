@@ -141,7 +141,7 @@ func compare(p, other *Page, threshold float64) (Kind, float64) {
 	switch {
 	case p.Bytes == other.Bytes:
 		return SameByte, 1
-	case !near:
+	case !near || p.Words == 0: // pages without words, as those that scripts fill, need not be alike
 		return New, 0
 	case p.Text == other.Text:
 		return SameText, 1

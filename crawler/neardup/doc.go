@@ -30,7 +30,8 @@
 // 0.85, 2 % of the pairs whose resemblance is 0.1 lower count as near, and 0.1 % of those 0.15
 // lower.
 //
-// Pages shorter than [MinWords] are compared exactly: two of them differ in nothing or in much.
+// Pages shorter than [MinWords] are compared exactly: two of them differ in nothing or in much. Those
+// without any words, as pages that scripts fill, are compared by their bytes.
 //
 // # What is found
 //

@@ -279,3 +279,17 @@ func TestCopyTo(t *testing.T) {
 	require.NoError(t, x.Close())
 	require.ErrorIs(t, x.CopyTo(t.Context(), to+"2"), ErrClosed)
 }
+
+// Pages that scripts fill have no words in common: only their bytes count.
+func TestPagesWithoutWords(t *testing.T) {
+	x := open(t, "", Options{})
+	shell := func(url, app string) Match {
+		m, err := x.Add(url, x.Hasher().HTML([]byte("<head><title>"+app+"</title></head><div id=root></div><script src="+app+".js></script>"), "text/html"))
+		require.NoError(t, err)
+		return m
+	}
+	assert.Equal(t, New, shell("http://a.example/", "shop").Kind)
+	assert.Equal(t, New, shell("http://b.example/", "forum").Kind)
+	assert.Equal(t, SameByte, shell("http://c.example/", "forum").Kind)
+	assert.Zero(t, shell("http://a.example/", "shop2").Change, "no word of it is other")
+}
