@@ -338,12 +338,10 @@ func (s *shard) unpinLocked(id uint32, now int64) {
 // afterwards calls o.after with the result of the commit, in another goroutine: o.after
 // may call the frontier, and so wait for the committer.
 func (s *shard) afterwards(o *op, err error) {
-	s.background.Add(1)
-	go func() {
-		defer s.background.Done()
+	s.background.Go(func() {
 		o.after(err)
 		o.free()
-	}()
+	})
 }
 
 // replacements are ops that replace one record in memory each.

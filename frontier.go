@@ -251,8 +251,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.startSweepLocked(slices.Clone(f.deletions)...)
 	f.mu.Unlock()
 	if f.known.Total() >= recallFrom {
-		f.background.Add(1)
-		go func() { defer f.background.Done(); f.recall() }()
+		f.background.Go(f.recall)
 	}
 	return f, nil
 }

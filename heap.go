@@ -80,16 +80,14 @@ func (f *Frontier) goOnLocked() {
 		return
 	}
 	f.goingOn = true
-	f.background.Add(1)
-	go func() {
-		defer f.background.Done()
+	f.background.Go(func() {
 		f.lock()
 		defer f.mu.Unlock()
 		f.goingOn = false
 		if !f.closed {
 			f.dispatchLocked()
 		}
-	}()
+	})
 }
 
 // callLocked gives hosts to the Contact calls that wait for them.

@@ -79,11 +79,9 @@ func (f *Frontier) startHintsLocked() {
 		return
 	}
 	f.hints.BeginWalk()
-	f.sweepers.Add(1)
-	go func() {
-		defer f.sweepers.Done()
+	f.sweepers.Go(func() {
 		f.walkHints()
-	}()
+	})
 }
 
 // walkHints looks for all URLs that had hints when the walk began: first in memory, since

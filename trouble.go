@@ -142,12 +142,10 @@ func (f *Frontier) startGivingUpLocked() {
 		return
 	}
 	f.givingUp = true
-	f.sweepers.Add(1)
-	go func() {
-		defer f.sweepers.Done()
+	f.sweepers.Go(func() {
 		for f.giveUpSome(true) {
 		}
-	}()
+	})
 }
 
 // giveUpSome gives up some URLs of a host that is lost, and reports them when that
