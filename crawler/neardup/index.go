@@ -6,7 +6,6 @@ package neardup
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -219,18 +218,6 @@ func (x *Index) Pages(yield func(url, first string) bool) error {
 		}
 		return nil
 	})
-}
-
-// Backup writes a consistent copy of the index, as of the call, while it is in use. badger's tools
-// and DB.Load can read it.
-func (x *Index) Backup(w io.Writer) error {
-	x.life.RLock()
-	defer x.life.RUnlock()
-	if x.closed {
-		return ErrClosed
-	}
-	_, err := x.db.Backup(w, 0)
-	return err
 }
 
 // badgerLog hands badger's log on.
