@@ -281,7 +281,12 @@ func (c *Console) url(r *http.Request) (any, error) {
 		x.Why = "it waits"
 		x.Priorities, x.Importance = len(c.f.Stats().WaitingBy), c.worth(s.Entry, s.Host)
 		if h, err := c.f.Host(r.Context(), s.Host); err == nil {
-			x.Why = fmt.Sprintf("it waits with %d URLs of its host: %s", h.Waiting, why(h, now))
+			if h.Waiting > 1 {
+				x.Why += " with " + plural(h.Waiting-1, "other") + " of its host"
+			}
+			if x.Why += ": " + why(h, now); h.Rule.Priority != 0 {
+				x.Why += "; a rule sets its priority"
+			}
 			x.Standing, x.Ahead = h.Standing, c.ahead(h, s.Priority)
 		}
 	}

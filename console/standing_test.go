@@ -88,7 +88,7 @@ func known(e frontier.Entry) console.Worth {
 	case e.Host == "b.example":
 		return console.Worth{Links: 1, Level: 4, Pages: 1, Useful: 0}
 	}
-	return console.Worth{Cash: 0.004, Level: 2}
+	return console.Worth{Cash: 0.004, Links: 3, Level: 2}
 }
 
 // Hosts have their standing and the useful part of their pages in lists, which may be of those alone that
@@ -171,9 +171,10 @@ func TestWhyAURLHasItsPriority(t *testing.T) {
 	links := "about 12 links found, worth priority 6"
 	assert.Equal(t, []string{"4 of 8", links, "41 % of 312 pages useful", "2 URLs of its host and 2 of others have a higher priority"}, explained("http://a.example/deep"))
 	assert.Equal(t, []string{"3 of 8", links, "41 % of 312 pages useful", "3 URLs of its host and 3 of others have a higher priority"}, explained("http://a.example/deeper"))
-	cash := "0.4 % of a seed's cash, worth priority 2"
+	cash := "0.4 % of a seed's cash, and about 3 links found, worth priority 2"
 	assert.Equal(t, []string{"before all others", cash, "", "no URL has a higher priority"}, explained("http://c.example/now"))
 	assert.Equal(t, []string{"8 of 8", cash, "", ""}, explained("http://later.example/1"))
+	assert.Equal(t, "100 % of a seed's cash, and about 1 link found, worth priority 8", console.Worth{Cash: 1, Links: 1, Level: 8}.String())
 	require.NoError(t, w.f.SetStanding("a.example", -2))
 	assert.Equal(t, []string{"2 of 8", links, "41 % of 312 pages useful, 2 levels down", "2 URLs of its host and 3 of others have a higher priority"}, explained("http://a.example/deep"))
 	require.NoError(t, w.f.SetStanding("b.example", -1))

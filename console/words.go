@@ -178,7 +178,7 @@ var reasons = map[frontier.Reason]string{
 	frontier.ReasonTurn:       "it may be served now: the next worker that asks may get it",
 	frontier.ReasonNothing:    "nothing of it waits",
 	frontier.ReasonNotBefore:  "its URLs wait for their time",
-	frontier.ReasonLeased:     "as many of its URLs are being fetched as it may have at once",
+	frontier.ReasonLeased:     "its robots.txt or as many of its URLs as allowed at once are being fetched",
 	frontier.ReasonDelay:      "it was contacted, and is left alone for its delay",
 	frontier.ReasonCrawlDelay: "it was contacted, and its robots.txt asks for this Crawl-delay",
 	frontier.ReasonRetryAfter: "it asked to be left alone, by Retry-After",

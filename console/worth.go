@@ -12,7 +12,7 @@ import (
 // Worth is what the order of a crawl knows of a URL and its host: see package importance.
 type Worth struct {
 	Links  float64 `json:"links,omitempty"` // found to it, roughly
-	Cash   float64 `json:"cash,omitempty"`  // that it has, in parts of a seed's
+	Cash   float64 `json:"cash,omitempty"`  // that it has, in parts of a seed's; the order takes it times the square of the links
 	Level  int     `json:"level"`           // priority that it deserves by that, if its host has not sunk
 	Pages  int     `json:"pages"`           // of its host: of 4,096 or more, a part
 	Useful float64 `json:"useful"`          // part of these pages
@@ -20,10 +20,19 @@ type Worth struct {
 
 // String describes what is known of the URL.
 func (w Worth) String() string {
+	links := plural(int64(math.Round(w.Links)), "link")
 	if w.Cash > 0 {
-		return fmt.Sprintf("%.2g %% of a seed's cash, worth priority %d", 100*w.Cash, w.Level)
+		return fmt.Sprintf("%s %% of a seed's cash, and about %s found, worth priority %d", percent(w.Cash), links, w.Level)
 	}
-	return fmt.Sprintf("about %s found, worth priority %d", plural(int64(math.Round(w.Links)), "link"), w.Level)
+	return fmt.Sprintf("about %s found, worth priority %d", links, w.Level)
+}
+
+// percent writes a part in percent, without an exponent if it is large.
+func percent(part float64) string {
+	if part >= 0.995 {
+		return Count(int64(math.Round(100 * part)))
+	}
+	return fmt.Sprintf("%.2g", 100*part)
 }
 
 // Ahead counts the waiting URLs with a higher priority than that of a URL.

@@ -39,6 +39,7 @@ type score interface {
 	// worth is that of a URL, for Weight and Explain, and deserves its level.
 	worth(s sight) float64
 	deserves(s sight) (level int)
+	links(s sight) float64
 	// covered is Counts.Covered.
 	covered() float64
 

@@ -13,10 +13,10 @@ import (
 // Explanation is what an Estimator knows of a URL and its host.
 type Explanation struct {
 	Score Score
-	// Worth is the number of links that were found to the URL, roughly; with Trust it is what it has of
-	// a seed's cash. Weight is the worth compared with the mean of the pages visited, times the square of
+	// Links is the number of links that were found to the URL, roughly. With Links Worth is the same; with
+	// Trust it is what the URL has of a seed's cash. Weight is the worth compared with the mean of the pages visited, times the square of
 	// Useful, for recrawl.
-	Worth, Weight float64
+	Links, Worth, Weight float64
 	// Level is the priority that the URL deserves at its present worth; it is served with that or one
 	// that it has reached before.
 	Level int
@@ -33,7 +33,7 @@ func (x *Estimator) Explain(e frontier.Entry) Explanation {
 	s, host := x.sight(&e, &unknown), x.host(&e)
 	worth := x.score.worth(s)
 	return Explanation{
-		Score: x.opts.Score, Worth: worth, Weight: x.weight(worth, host), Level: x.score.deserves(s),
+		Score: x.opts.Score, Links: x.score.links(s), Worth: worth, Weight: x.weight(worth, host), Level: x.score.deserves(s),
 		Pages: host.pages(), Useful: host.share(), Sunk: host.sunk(),
 	}
 }
@@ -42,7 +42,11 @@ func (x *Estimator) Explain(e frontier.Entry) Explanation {
 func (x Explanation) String() string {
 	var b strings.Builder
 	if x.Score == Trust {
-		fmt.Fprintf(&b, "%.2g %% of a seed's cash", 100*x.Worth)
+		format := "%.2g %% of a seed's cash"
+		if x.Worth >= 0.995 { // else there is an exponent
+			format = "%.0f %% of a seed's cash"
+		}
+		fmt.Fprintf(&b, format, 100*x.Worth)
 	} else {
 		fmt.Fprintf(&b, "about %.0f link%s found", x.Worth, plural(int(math.Round(x.Worth))))
 	}

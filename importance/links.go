@@ -87,6 +87,8 @@ func (s *byLinks) worth(u sight) float64 {
 	return links
 }
 
+func (s *byLinks) links(u sight) float64 { return s.worth(u) }
+
 func (s *byLinks) covered() float64 { return 0 }
 
 // pass says how many links a link is that counts so much.

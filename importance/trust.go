@@ -243,6 +243,8 @@ func (s *byTrust) worth(u sight) float64 {
 	return share(u)
 }
 
+func (s *byTrust) links(u sight) float64 { return purse(s.table.value(u.hash())).count().links() }
+
 func (s *byTrust) covered() float64 { return s.flow.covered() }
 
 // pass returns a link's part of a page's cash, if it counts so much of the sum of all.

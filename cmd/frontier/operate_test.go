@@ -136,7 +136,7 @@ func TestCommandsOnARunningCrawl(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(ok("status", "-json")), &s))
 	assert.True(t, s.Live)
 	assert.EqualValues(t, 2, s.Leased)
-	assert.Contains(t, ok("explain", "a.example"), "as many of its URLs are being fetched")
+	assert.Contains(t, ok("explain", "a.example"), "as many of its URLs as allowed at once are being fetched")
 	assert.Regexp(t, `state +leased`, ok("explain", "http://a.example/1"))
 	assert.Regexp(t, `state +unknown`, ok("explain", "http://z.example/1"))
 	assert.Equal(t, "c.example is paused: no host of the crawl has this name; the rule is kept for when one comes\n", ok("pause", "c.example"))

@@ -82,11 +82,9 @@ func (x *orderFlags) worth() func(frontier.Entry) console.Worth {
 	}
 	return func(e frontier.Entry) console.Worth {
 		k := x.est.Explain(e)
-		w := console.Worth{Level: k.Level, Pages: k.Pages, Useful: k.Useful}
+		w := console.Worth{Links: k.Links, Level: k.Level, Pages: k.Pages, Useful: k.Useful}
 		if k.Score == importance.Trust {
 			w.Cash = k.Worth
-		} else {
-			w.Links = k.Worth
 		}
 		return w
 	}

@@ -27,7 +27,7 @@ const (
 	// serves: so many do not wait for others.
 	enough = 64
 	// gather is how long others wait, so that one commit moves what has risen at several hosts.
-	gather = int64(time.Second)
+	gather = int64(100 * time.Millisecond)
 	// sorted is how many notes of a host are sorted under the lock.
 	sorted = 1024
 	// rest is how many times as long as a round took no other begins.
