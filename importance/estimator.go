@@ -129,19 +129,19 @@ func (x *Estimator) Rise(waiting frontier.Entry) (weight float64) {
 
 // Visit is called when a page was fetched, before Done, with its links. It sets their Weight: what the
 // page gives to each, negative if the page was visited before: then only what is new counts. counts says
-// what each link counts; nil: 1. If moved is true, the page's host should be moved to that standing, with
+// what each link counts, and those behind its end keep their Weight; nil: 1 each. If moved is true, the page's host should be moved to that standing, with
 // frontier.SetStanding.
 func (x *Estimator) Visit(l frontier.Lease, useful bool, links []frontier.Entry, counts []float64) (standing int, moved bool) {
+	counts = counts[:min(len(counts), len(links))]
 	g := x.visited(&l, counts)
+	for i, n := range counts {
+		links[i].Weight = g.weight(n)
+	}
 	if counts == nil {
 		g.sum = float64(len(links))
-	}
-	for i := range links {
-		n := 1.0
-		if counts != nil {
-			n = counts[i]
+		for i := range links {
+			links[i].Weight = g.weight(1)
 		}
-		links[i].Weight = g.weight(n)
 	}
 	return x.hosts.visited(x.key.host(l.Host), useful, false)
 }

@@ -94,6 +94,15 @@ func TestCountsOfManyLinks(t *testing.T) {
 	assert.EqualValues(t, oneLink, oneLink.add(-5, d))
 }
 
+// Links that counts says nothing of keep their Weight.
+func TestCountsOfSomeLinks(t *testing.T) {
+	links := []frontier.Entry{{}, {}, {Weight: 5}}
+	estimator(t, Options{}).Visit(lease(1), true, links, []float64{3, 0})
+	require.Equal(t, []float64{3, nothing, 5}, []float64{links[0].Weight, links[1].Weight, links[2].Weight})
+	estimator(t, Options{}).Visit(lease(1), true, links[:1], []float64{2, 7})
+	require.Equal(t, 2., links[0].Weight)
+}
+
 // The cash of a URL is what was given to it, in whatever order shares, walks and the visit come.
 func TestTrustAgainstAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
