@@ -477,7 +477,11 @@ func (r *risers) round() {
 	f := r.f
 	f.lock()
 	began := f.last
-	for w := r.Next(f.core, f.markOf); w != nil && !f.closed; w = r.Next(f.core, f.markOf) {
+	for f.refusalLocked() == nil {
+		w := r.Next(f.core, f.markOf)
+		if w == nil {
+			break
+		}
 		f.mu.Unlock()
 		r.search(w)
 		f.lock()

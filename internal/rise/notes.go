@@ -24,7 +24,7 @@ const (
 	// share of its URLs that must be noted for a walk through a host, and share above its next URL.
 	share, shareAbove = 4, 32
 	// enough is how many hosts wait for a walk when memory runs short, and how many a round of walks
-	// serves: so many do not wait for others.
+	// serves: then it waits for no others.
 	enough = 64
 	// gather is how long others wait, so that one commit moves what has risen at several hosts.
 	gather = int64(100 * time.Millisecond)
@@ -67,7 +67,7 @@ type Notes struct {
 	hosts  map[uint32]*noted
 	due    []uint32
 	since  int64 // when the first of them became due
-	left   int   // of the round of walks under way; 0: there is none
+	left   int   // of the round of walks under way, and one; 0: there is none
 	bytes  int64
 	resume int64 // no round begins before
 
@@ -223,11 +223,11 @@ func (x *Notes) NextRound() int64 {
 	return x.resume
 }
 
-// Hurry has the next round begin without waiting for more hosts.
-func (x *Notes) Hurry() { x.since -= gather }
+// Hurry has the next round begin without a rest, and without waiting for more hosts.
+func (x *Notes) Hurry() { x.since, x.resume = x.since-gather, 0 }
 
 // Begin begins a round. Rounds do not overlap: call End.
-func (x *Notes) Begin() { x.left = enough }
+func (x *Notes) Begin() { x.left = enough + 1 }
 
 // Next begins to search the next host of the round; nil if there is none.
 func (x *Notes) Next(core *mercator.Core, mark func(host string, crawl uint32, url string) storage.Mark) *Walk {
