@@ -55,9 +55,10 @@ func (w *filterFlags) apply(all *options, o *crawler.Options) {
 	}
 	isScheme := func(x string) bool { return slices.Contains([]string{"http", "https", "ftp", "gopher"}, x) }
 	isName := func(x string) bool {
-		_, err := hostkey.Spelled(strings.TrimPrefix(x, "."))
-		return err == nil && !strings.Contains(x, "*")
+		_, err := hostkey.Spelled(x)
+		return err == nil && !strings.HasPrefix(x, ".") && !strings.Contains(x, "*")
 	}
+	isDomain := func(x string) bool { return isName(strings.TrimPrefix(x, ".")) }
 	isEnd := func(x string) bool { return !strings.ContainsAny(strings.TrimPrefix(x, "."), "./*") }
 	const name, end = "want a name without scheme, port, path and *, as in www.example.org", "want what comes after the last dot of a path, as in jpg"
 	if i := slices.Index(w.ext, "-"); i >= 0 {
@@ -65,10 +66,14 @@ func (w *filterFlags) apply(all *options, o *crawler.Options) {
 	}
 	add(w.schemes, filter.Scheme, filter.Allow, "schemes", isScheme, "want http, https, ftp or gopher")
 	add(w.denyHosts, filter.Host, filter.Deny, "deny-hosts", isName, name)
-	add(w.denyDomains, filter.Domain, filter.Deny, "deny-domains", isName, name)
+	add(w.denyDomains, filter.Domain, filter.Deny, "deny-domains", isDomain, name)
 	add(w.ext, filter.Extension, filter.Allow, "ext", isEnd, end)
 	add(w.denyExt, filter.Extension, filter.Deny, "deny-ext", isEnd, end)
-	judge("content-types", w.types, func(x string) bool { return strings.Contains(x, "/") }, "want types as in text/html or image/*")
+	isType := func(x string) bool {
+		top, sub, _ := strings.Cut(x, "/")
+		return top != "" && sub != "" && !strings.ContainsAny(sub, "/; ")
+	}
+	judge("content-types", w.types, isType, "want types as in text/html or image/*")
 	if w.maxQuery > 0 {
 		o.Rules = append(o.Rules, filter.MaxQuery(w.maxQuery))
 	}

@@ -30,7 +30,7 @@ func TestMatches(t *testing.T) {
 		yes, no string
 	}{
 		"scheme":            {Scheme("HTTP:", "ftp"), "http://a/ ftp://a/", "https://a/ x"},
-		"host":              {Host("A.example", "::1"), "http://a.example:81/ http://[::1]/", "http://b.a.example/ http://[::2]/"},
+		"host":              {Host("A.example", "::1"), "http://a.example:81/ http://a.example./ http://[::1]/", "http://b.a.example/ http://[::2]/"},
 		"host in letters":   {Host("Bücher.example"), "http://xn--bcher-kva.example/", "http://b.example/"},
 		"domain in letters": {Domain(".bücher.example"), "http://a.xn--bcher-kva.example/", "http://b.example/"},
 		"domain":            {Domain(".a.Example"), "http://a.example/ http://c.b.a.example/ http://a.example./", "http://ba.example/ http://example/"},

@@ -45,7 +45,7 @@ func Scheme(names ...string) Match {
 // or without brackets, and names with letters beyond ASCII.
 func Host(names ...string) Match {
 	s := set(names, hostkey.InURL)
-	return func(t *Target) bool { return s[t.Host] }
+	return func(t *Target) bool { return s[strings.TrimSuffix(t.Host, ".")] }
 }
 
 // Domain matches these domains and all hosts below them.
