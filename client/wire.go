@@ -320,7 +320,7 @@ func (c *Client) doneLine(l frontier.Lease, o *frontier.Outcome) ([]byte, error)
 	if o.Move || o.Crawl != 0 {
 		return nil, fmt.Errorf("client: done: Outcome.Move is set, and Crawl is %d; a Client has one crawl", o.Crawl)
 	}
-	if unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted || unit.Missing(o.CrawlDelay, unit.Least) {
+	if unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted && o.Result != frontier.PutOff || unit.Missing(o.CrawlDelay, unit.Least) {
 		return nil, fmt.Errorf("client: done: %w: RetryAfter is %v, CrawlDelay %v: is the unit missing?", frontier.ErrOutcome, o.RetryAfter, o.CrawlDelay)
 	}
 	now := time.Now()

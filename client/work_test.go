@@ -142,6 +142,9 @@ func TestDoneWithoutTheUnit(t *testing.T) {
 			require.ErrorIs(t, err, frontier.ErrOutcome)
 			require.ErrorContains(t, err, "is the unit missing?")
 		}
+		require.NoError(t, c.Done(l, frontier.Outcome{Result: frontier.PutOff, Next: time.Now().Add(time.Second), RetryAfter: 3}), "nobody was asked")
+		l, err = c.Next(t.Context())
+		require.NoError(t, err)
 		require.NoError(t, c.Done(l, frontier.Outcome{RetryAfter: time.Second, CrawlDelay: frontier.NoCrawlDelay}))
 	})
 }
