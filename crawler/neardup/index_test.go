@@ -292,4 +292,5 @@ func TestPagesWithoutWords(t *testing.T) {
 	assert.Equal(t, New, shell("http://b.example/", "forum").Kind)
 	assert.Equal(t, SameByte, shell("http://c.example/", "forum").Kind)
 	assert.Zero(t, shell("http://a.example/", "shop2").Change, "no word of it is other")
+	assert.Len(t, x.prints(&Page{}), 1, "simultaneous calls do not meet at the key of no text")
 }

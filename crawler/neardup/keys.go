@@ -72,8 +72,9 @@ func mirrorPrefix(host, other string) []byte {
 }
 
 // prints returns the keys by which identical pages are found.
-func (x *Index) prints(p *Page) [2][]byte {
-	return [2][]byte{append([]byte("b"), p.Bytes[:]...), append([]byte("t"), p.Text[:]...)}
+func (x *Index) prints(p *Page) [][]byte {
+	prints := [][]byte{append([]byte("b"), p.Bytes[:]...), append([]byte("t"), p.Text[:]...)}
+	return prints[:min(1+p.Words, 2)] // the text of pages without words says nothing
 }
 
 // bands returns the prefixes of a page's super-shingles.
