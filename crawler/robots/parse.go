@@ -24,12 +24,11 @@ const MaxRedirects = 5
 // likely a mistake.
 const MaxCrawlDelay = 24 * time.Hour
 
-// Parse reads a robots.txt file. Lines may end in CR, LF or both, a leading UTF-8 byte order mark
+// Parse reads a robots.txt file, of at most [MaxSize] bytes. Lines may end in CR, LF or both, a leading UTF-8 byte order mark
 // is skipped, and lines that are not understood are ignored. Parse does not keep body.
 func Parse(body []byte) *Robots {
 	p := parser{robots: &Robots{}}
 	if len(body) > MaxSize {
-		p.robots.truncated = true
 		body = body[:MaxSize]
 		body = body[:bytes.LastIndexAny(body, "\r\n")+1]
 	}

@@ -43,10 +43,9 @@ func (a Access) String() string {
 // It is immutable and safe for concurrent use. The zero value is an empty file,
 // which allows everything.
 type Robots struct {
-	groups    []group
-	sitemaps  []string
-	access    Access
-	truncated bool
+	groups   []group
+	sitemaps []string
+	access   Access
 }
 
 // group is one or more User-agent lines with their rules.
@@ -88,9 +87,6 @@ func (r *Robots) Access() Access { return r.access }
 // Sitemaps returns the values of all Sitemap lines, in file order without duplicates. They are as
 // written: sites should give absolute URLs, but some are relative. The caller owns the slice.
 func (r *Robots) Sitemaps() []string { return slices.Clone(r.sitemaps) }
-
-// Truncated reports whether the file was longer than [MaxSize], so that its end was ignored.
-func (r *Robots) Truncated() bool { return r.truncated }
 
 // Group returns the rules for a crawler, given as its product token ("examplebot") or as a whole
 // User-Agent header, from which [ProductToken] takes the token. Tokens must match completely,
