@@ -93,6 +93,7 @@ func TestEveryCommandIsRun(t *testing.T) {
 			assert.NotRegexp(t, `[A-Z]{4}|\[`, s.Run, "a placeholder is left in the share of `%s`", s.Written)
 		default:
 			assert.NotRegexp(t, `\[|[^-\w/.=][A-Z]{3,}\b`, s.Written, "%s must tell what to put there", Page)
+			assert.NotRegexp(t, `[ =][1-9]\d*[mh]\b`, s.Written, "%s needs a share of what runs for minutes", Page)
 		}
 	}
 }

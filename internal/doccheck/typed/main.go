@@ -21,7 +21,7 @@ import (
 )
 
 // limit is the timeout of a share. It is generous because CI machines are slow.
-const limit = 20 * time.Minute
+const limit = 10 * time.Minute
 
 func main() {
 	log.SetFlags(0)
