@@ -109,7 +109,8 @@ func (s *Core) Opened() {
 			s.SetUpGroup(id)
 		}
 	}
-	for id := uint32(1); id <= s.Hosts.Top; id++ {
+	for i := range uint64(s.Hosts.Top) {
+		id := uint32(i*2654435761%uint64(s.Hosts.Top)) + 1 // by a prime: the store had them by name
 		if h := s.Hosts.At(id); h.NameLen > 0 {
 			if s.HostStartsAt != nil { // rules were not known when the host was met
 				if at := s.HostStartsAt(string(s.Name(h))); at > h.Due {

@@ -228,3 +228,22 @@ func TestOrderLastsThroughAnOpening(t *testing.T) {
 	w.Reopen()
 	require.Equal(t, want, w.LeaseAll())
 }
+
+// No host comes first after each opening because of its name.
+func TestHostsComeMixedAfterAnOpening(t *testing.T) {
+	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	for i := range 100 {
+		w.Add(fmt.Sprintf("http://%02d.example/", i))
+	}
+	killed := w.Killed()
+	w.Reopen()
+	for _, w := range []*harness.World{killed, w} {
+		low := 0
+		for _, url := range w.LeaseAll()[:50] {
+			if url < "http://50" {
+				low++
+			}
+		}
+		require.InDelta(t, 25, low, 8)
+	}
+}
