@@ -20,11 +20,17 @@ type Found struct {
 	Body     []byte
 	Hint     Hint
 
-	queue  uint32
-	at     record.Location    // in memory
-	behind [2]record.Location // the record before it, and the last before it that was not noted
-	part   *Part              // or on disk
-	pos    int
+	queue uint32
+	spot  *spot // in memory
+	part  *Part // or on disk
+	pos   int
+}
+
+// spot is where a walk met a record in memory.
+type spot struct {
+	at     record.Location
+	taken  bool  // since then
+	behind *spot // that of the record before it; nil: it was the first
 }
 
 // Part is a part on disk with records to be read.
@@ -51,10 +57,10 @@ type Walk struct {
 	taken  *noted // until MakeRoom sorts them
 	notes  []note
 	hints  map[note]Hint
-	left   int                // notes that were not found
-	queue  uint32             // of the records met last
-	behind [2]record.Location // the last, and the last that was not noted
-	Looked int64              // at records
+	left   int    // notes that were not found
+	queue  uint32 // of the records met last
+	last   spot   // the last; its own is behind, if it was noted
+	Looked int64  // at records
 }
 
 // newWalk begins a walk through a host with its notes.
@@ -88,17 +94,20 @@ func (w *Walk) visitPart(queue, id uint32) {
 func (w *Walk) visit(queue uint32, ref arena.Ref) (more bool) {
 	q, r := w.core.Queues.At(queue), w.core.Records.At(ref)
 	if w.queue != queue {
-		w.queue, w.behind = queue, [2]record.Location{}
+		w.queue, w.last = queue, spot{}
 	}
 	at := w.core.Records.Locate(ref)
 	x, ok := w.look(w.core.CrawlNumber(q), q.Priority, r.Body())
-	if ok {
-		x.Seq, x.Body, x.queue, x.at, x.behind = r.Seq(), slices.Clone(r.Body()), queue, at, w.behind
-		w.Found = append(w.Found, x)
-	} else {
-		w.behind[1] = at
+	if !ok {
+		w.last = spot{at: at}
+		return w.left > 0
 	}
-	w.behind[0] = at
+	before := w.last.behind
+	if before == nil && w.last.at.Ref != 0 {
+		before = &spot{at: w.last.at}
+	}
+	x.Seq, x.Body, x.queue, x.spot = r.Seq(), slices.Clone(r.Body()), queue, &spot{at: at, behind: before}
+	w.Found, w.last = append(w.Found, x), spot{behind: x.spot}
 	return w.left > 0
 }
 
@@ -142,13 +151,13 @@ func (x *Found) Take(c *mercator.Core) (queue uint32, ref arena.Ref, remove func
 		c.Fifo.SetHome(ref, p.id, x.pos)
 		return x.queue, ref, func() {}, true
 	}
-	if !c.Records.Holds(x.at) {
-		return 0, 0, nil, false
+	s, prev := x.spot, record.Location{}
+	for s.behind != nil && s.behind.taken {
+		s.behind = s.behind.behind
 	}
-	for _, prev := range x.behind {
-		if at, ok := c.Fifo.PlaceOf(&c.Queues.At(x.queue).Queue, x.at, prev); ok {
-			return x.queue, x.at.Ref, func() { c.Fifo.Remove(at) }, true
-		}
+	if s.behind != nil {
+		prev = s.behind.at
 	}
-	return 0, 0, nil, false
+	at, ok := c.Fifo.PlaceOf(&c.Queues.At(x.queue).Queue, s.at, prev)
+	return x.queue, s.at.Ref, func() { c.Fifo.Remove(at); s.taken = true }, ok
 }

@@ -123,6 +123,51 @@ func TestWaitingURLsRise(t *testing.T) {
 	}
 }
 
+// chosen is a Riser that sends the chosen URLs to the top when they are linked again, of those it notes.
+type chosen struct{ noted, rise map[string]bool }
+
+func (c *chosen) Priority(e frontier.Entry, _ frontier.History) int {
+	if e.Weight > 0 {
+		return 8
+	}
+	return 1
+}
+
+func (c *chosen) Found(e frontier.Entry) int { return btoi(c.noted[e.URL]) * 8 }
+
+func (c *chosen) Rise(e frontier.Entry) float64 { return float64(btoi(c.rise[e.URL])) }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// All that deserve more rise in one walk, whatever lies between them.
+func TestNeighboursRise(t *testing.T) {
+	for seed := range uint64(20) {
+		random, c := rand.New(rand.NewPCG(seed, 0)), &chosen{map[string]bool{}, map[string]bool{}}
+		var all, top, rest []string
+		for i := range 40 {
+			u := fmt.Sprintf("http://a.example/%d", i)
+			all = append(all, u)
+			if c.noted[u] = random.IntN(3) > 0; c.noted[u] && random.IntN(3) > 0 {
+				c.rise[u], top = true, append(top, u)
+				continue
+			}
+			rest = append(rest, u)
+		}
+		rising(t, frontier.Options{Prioritizer: c, Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
+			w.Add(all...)
+			linked(w, all...)
+			require.EqualValues(t, len(top), w.F.Stats().Risen)
+			require.NoError(t, w.F.Check())
+			require.Equal(t, slices.Concat(top, rest), w.LeaseAll())
+		})
+	}
+}
+
 // What has risen moves within seconds, without another call, and that of several hosts together.
 func TestWhatRoseMovesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
