@@ -186,40 +186,6 @@ func (x *Index) Add(url string, p Page) (Match, error) {
 	return a.match, nil
 }
 
-// Pages calls yield for each URL with the first URL of the same content, which is the URL itself if
-// it is no duplicate, in no particular order, until yield returns false.
-func (x *Index) Pages(yield func(url, first string) bool) error {
-	x.life.RLock()
-	defer x.life.RUnlock()
-	if x.closed {
-		return ErrClosed
-	}
-	return x.db.View(func(txn *badger.Txn) error {
-		it := txn.NewIterator(badger.DefaultIteratorOptions)
-		defer it.Close()
-		for it.Seek(recordPrefix); it.ValidForPrefix(recordPrefix); it.Next() {
-			v, err := it.Item().ValueCopy(nil)
-			if err != nil {
-				return err
-			}
-			r, err := parseRecord(v)
-			if err != nil {
-				return err
-			}
-			first := r.url
-			if f, err := getRecord(txn, r.first); err != nil {
-				return err
-			} else if f != nil {
-				first = f.url
-			}
-			if !yield(r.url, first) {
-				return nil
-			}
-		}
-		return nil
-	})
-}
-
 // badgerLog hands badger's log on.
 type badgerLog struct{ *slog.Logger }
 

@@ -74,7 +74,7 @@ func TestAdd(t *testing.T) {
 	assert.Less(t, little.Change, 0.1)
 
 	first := map[string]string{}
-	require.NoError(t, x.Pages(func(url, of string) bool { first[url] = of; return true }))
+	require.NoError(t, x.pages(func(url, of string) bool { first[url] = of; return true }))
 	assert.Len(t, first, 6)
 	assert.Equal(t, "http://a.example/5", first["http://a.example/5"])
 	assert.Equal(t, "http://a.example/1", first["http://a.example/4"])
@@ -293,4 +293,38 @@ func TestPagesWithoutWords(t *testing.T) {
 	assert.Equal(t, SameByte, shell("http://c.example/", "forum").Kind)
 	assert.Zero(t, shell("http://a.example/", "shop2").Change, "no word of it is other")
 	assert.Len(t, x.prints(&Page{}), 1, "simultaneous calls do not meet at the key of no text")
+}
+
+// pages calls yield for each URL with the first URL of the same content, which is the URL itself if
+// it is no duplicate, in no particular order, until yield returns false.
+func (x *Index) pages(yield func(url, first string) bool) error {
+	x.life.RLock()
+	defer x.life.RUnlock()
+	if x.closed {
+		return ErrClosed
+	}
+	return x.db.View(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.DefaultIteratorOptions)
+		defer it.Close()
+		for it.Seek(recordPrefix); it.ValidForPrefix(recordPrefix); it.Next() {
+			v, err := it.Item().ValueCopy(nil)
+			if err != nil {
+				return err
+			}
+			r, err := parseRecord(v)
+			if err != nil {
+				return err
+			}
+			first := r.url
+			if f, err := getRecord(txn, r.first); err != nil {
+				return err
+			} else if f != nil {
+				first = f.url
+			}
+			if !yield(r.url, first) {
+				return nil
+			}
+		}
+		return nil
+	})
 }
