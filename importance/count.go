@@ -21,7 +21,7 @@ var steps = func() (s [mostCount + 1]float64) {
 
 const oneLink count = 0
 
-const mostCount = 14 // 181 links
+const mostCount = 13 // 128 links
 
 // links returns the number that c stands for.
 func (c count) links() float64 { return steps[c] }

@@ -325,6 +325,22 @@ func TestFloods(t *testing.T) {
 	}
 }
 
+// A page that was visited is searched for again rarely, however many links to it follow.
+func TestVisitedPagesThatAreLinkedAreKept(t *testing.T) {
+	x := estimator(t, Options{Memory: 4 << 10, Key: 7})
+	for i := range 100 {
+		x.Visit(lease(i), true, nil, nil)
+	}
+	noted := 0
+	for i := range 200_000 {
+		x.Found(entry(1000 + i/2))
+		if x.Found(entry(i%100)) > 0 {
+			noted++
+		}
+	}
+	require.Less(t, noted, 50)
+}
+
 // URLs that share a cell under one key do not under another.
 func TestCollisionsNeedTheKey(t *testing.T) {
 	print := func(k key, i int) uint64 { return k.url(0, url(i)) & 0xfff }

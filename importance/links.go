@@ -21,13 +21,20 @@ type byLinks struct {
 // mostLinks is how many links one may stand for.
 const mostLinks = 1 << 20
 
-// buried is the value of a page that was visited: links to it matter no more.
-const buried = mostCount + 1
+// buried is the value of a page that was visited: links to it matter no more. It is sought once it is
+// linked again, and is kept for longer: else the counts of popular pages would begin anew.
+const (
+	buried = mostCount + 1
+	sought = buried + 1
+)
 
 func newByLinks(bytes int64, o *Options, d *dice) *byLinks {
 	return &byLinks{table: newTable(bytes, 2, 4, func(v uint16) float64 {
-		if v == buried {
+		switch v {
+		case buried:
 			return 0.25
+		case sought:
+			return 4
 		}
 		return count(v).links()
 	}, d), dice: d, levels: o.Levels, base: max(0, o.Levels/2-1), keep: o.Keep}
@@ -49,8 +56,8 @@ func (s *byLinks) deserves(u sight) int { return s.level(s.worth(u)) }
 
 func (s *byLinks) found(u sight) (level int) {
 	s.table.update(u.hash(), func(v uint16) uint16 {
-		if v == buried {
-			return v
+		if v >= buried {
+			return sought
 		}
 		before := count(v)
 		after := before.add(counts(u), s.dice)
@@ -68,7 +75,7 @@ func (s *byLinks) rise(u sight) float64 { return s.worth(u) }
 func (s *byLinks) visited(u sight) (links float64) {
 	links = counts(u)
 	s.table.update(u.hash(), func(v uint16) uint16 {
-		if v != 0 && v != buried {
+		if v != 0 && v < buried {
 			links = max(links, count(v).links())
 		}
 		if s.keep {
@@ -81,7 +88,7 @@ func (s *byLinks) visited(u sight) (links float64) {
 
 func (s *byLinks) worth(u sight) float64 {
 	links := counts(u)
-	if v := s.table.value(u.hash()); v != 0 && v != buried {
+	if v := s.table.value(u.hash()); v != 0 && v < buried {
 		links = max(links, count(v).links())
 	}
 	return links

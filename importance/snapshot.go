@@ -14,7 +14,7 @@ import (
 )
 
 // snapshotMagic begins a snapshot. The whole is a gzip file, whose checksum tells of damage.
-const snapshotMagic = "importance 2\n"
+const snapshotMagic = "importance 3\n"
 
 // ErrCorrupt is wrapped by the error of Load for a file that cannot be read: it is damaged, or of another
 // version.
@@ -134,7 +134,7 @@ func (s *byLinks) save(w io.Writer) error { return s.table.save(w) }
 func (s *byLinks) load(r io.Reader) error {
 	err, n := s.table.load(r), int64(0)
 	for _, c := range s.table.cells {
-		if v := c & (1<<s.table.width - 1); v != 0 && v != buried {
+		if v := c & (1<<s.table.width - 1); v != 0 && v < buried {
 			n++
 		}
 	}
