@@ -485,7 +485,7 @@ func (r *risers) round() {
 		f.mu.Unlock()
 		r.search(w)
 		f.lock()
-		r.Read += w.Looked
+		r.Ended(w)
 	}
 	f.mu.Unlock()
 	r.raise()

@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// few is the number of waiting URLs up to which any note is worth a walk.
-	few = 8
-	// share of its URLs that must be noted for a walk through a host, and share above its next URL.
+	// share of its URLs that must be noted for a walk through a host, and share that is likely to be
+	// found above its next URL.
 	share, shareAbove = 4, 32
 	// enough is how many hosts wait for a walk when memory runs short, and how many a round of walks
 	// serves: then it waits for no others.
@@ -82,11 +81,12 @@ type Counts struct {
 
 // noted are the notes about one host.
 type noted struct {
-	notes []note
-	hints map[note]Hint // by mark
-	above int           // those that were above its next URL
-	top   uint8         // the highest level noted
-	due   bool
+	notes  []note
+	hints  map[note]Hint // by mark
+	above  float64       // those that were above its next URL, less what is likely missed
+	missed float64       // part of the notes in its walks: they were about visited URLs
+	top    uint8         // the highest level noted
+	due    bool
 }
 
 // Add notes that a URL of a host deserves a level, if it waits, and what a hint says of it. waiting is how
@@ -108,7 +108,7 @@ func (x *Notes) Add(now int64, host uint32, m storage.Mark, level uint8, said Hi
 		x.hosts[host] = h
 		x.bytes += hostSize
 	}
-	if n := len(h.notes); n == cap(h.notes) && n > few && n <= sorted {
+	if n := len(h.notes); n == cap(h.notes) && n > enough && n <= sorted {
 		h.compact()
 	}
 	before := cap(h.notes)
@@ -120,9 +120,9 @@ func (x *Notes) Add(now int64, host uint32, m storage.Mark, level uint8, said Hi
 		x.keep(h, newNote(m, 0), said)
 	}
 	if level > next {
-		h.above++
+		h.above += 1 - h.missed
 	}
-	if !h.due && (waiting <= few || len(h.notes)*share >= waiting || h.above*shareAbove >= waiting) {
+	if !h.due && (len(h.notes)*share >= waiting || h.above*shareAbove >= float64(waiting)) {
 		h.due = true
 		x.due = append(x.due, host)
 	}
@@ -152,7 +152,7 @@ func (x *Notes) room(h *noted) bool {
 				if little == 0 || len(o.notes) < len(x.hosts[little].notes) {
 					little = id
 				}
-				if much == 0 || len(o.notes) > len(x.hosts[much].notes) {
+				if len(o.notes) > 0 && (much == 0 || len(o.notes) > len(x.hosts[much].notes)) {
 					much = id
 				}
 			}
@@ -244,6 +244,20 @@ func (x *Notes) Next(core *mercator.Core, mark func(host string, crawl uint32, u
 	x.bytes -= h.size()
 	x.Walks++
 	return newWalk(core, host, h, mark)
+}
+
+// Ended learns from a walk how many notes about the host lead to URLs that wait.
+func (x *Notes) Ended(w *Walk) {
+	x.Read += w.Looked
+	h := x.hosts[w.host]
+	if h == nil && w.left > 0 && x.bytes < x.Limit/2 {
+		h = &noted{}
+		x.hosts[w.host] = h
+		x.bytes += hostSize
+	}
+	if h != nil {
+		h.missed = (w.missed + float64(w.left)) / float64(1+len(w.notes))
+	}
 }
 
 // End ends a round. Rounds take about a tenth of the time.

@@ -53,6 +53,8 @@ type Walk struct {
 	Parts []Part
 
 	core   *mercator.Core
+	host   uint32
+	missed float64 // in walks before
 	mark   func(host string, crawl uint32, url string) storage.Mark
 	taken  *noted // until MakeRoom sorts them
 	notes  []note
@@ -65,7 +67,7 @@ type Walk struct {
 
 // newWalk begins a walk through a host with its notes.
 func newWalk(core *mercator.Core, host uint32, taken *noted, mark func(host string, crawl uint32, url string) storage.Mark) *Walk {
-	w := &Walk{Host: string(core.Name(core.Hosts.At(host))), core: core, mark: mark, taken: taken, hints: taken.hints}
+	w := &Walk{Host: string(core.Name(core.Hosts.At(host))), core: core, host: host, missed: taken.missed, mark: mark, taken: taken, hints: taken.hints}
 	w.Walk = core.BeginWalk(host, func(q *mercator.Queue) bool { return q.Priority < taken.top })
 	w.Part, w.Record = w.visitPart, w.visit
 	return w

@@ -168,6 +168,26 @@ func TestNeighboursRise(t *testing.T) {
 	}
 }
 
+// Links to a URL that was visited have its host searched less and less often.
+func TestLinksToVisitedURLs(t *testing.T) {
+	rising(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
+		for i := range 30 {
+			w.Add(fmt.Sprintf("http://a.example/%d", i))
+		}
+		visited := w.Next()
+		w.Fetched(visited, 0, frontier.Outcome{})
+		for range 200 {
+			linked(w, visited.Entry.URL)
+		}
+		require.Less(t, w.F.Stats().Walked, int64(1000))
+		linked(w, "http://a.example/20")
+		for w.F.Stats().Risen == 0 {
+			linked(w, visited.Entry.URL)
+		}
+		require.NoError(t, w.F.Check())
+	})
+}
+
 // What has risen moves within seconds, without another call, and that of several hosts together.
 func TestWhatRoseMovesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
