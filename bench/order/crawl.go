@@ -42,6 +42,7 @@ type result struct {
 	spam   [len(marks)]float64 // share of spam and traps among the pages
 	pages  int                 // at the last mark
 	moves  float64             // of waiting URLs, for each page known
+	read   float64             // records looked at for them, for each page known
 	cpu    time.Duration       // for each page, of everything
 	memory float64             // bytes for each page known, of the frontier and the order
 	took   time.Duration
@@ -59,7 +60,7 @@ type crawl struct {
 	fetched  []bool
 	outlinks func(l *frontier.Lease, links []frontier.Entry) error // of an estimator, or nil
 	moves    int                                                   // by Force
-	risen    int64                                                 // by frontiers that were closed
+	closed   frontier.Stats                                        // of the frontier before the restart
 
 	dir string                // of the frontier's store; empty: it is in memory
 	db  *spill.Store          // or nil
@@ -109,7 +110,9 @@ func (k *config) run(g *graph, seeds []int32, o *order) (r result, err error) {
 	}
 	r.took, r.cpu = time.Since(began), (harness.CPUTime()-cpu)/time.Duration(r.pages)
 	st := c.Stats()
-	r.moves, r.memory = (float64(c.moves)+float64(c.risen+st.Risen))/float64(st.Known), max(0, memory()-before)/float64(st.Known)
+	known := float64(st.Known)
+	r.moves, r.read = float64(int64(c.moves)+c.closed.Risen+st.Risen)/known, float64(c.closed.Walked+st.Walked)/known
+	r.memory = max(0, memory()-before) / known
 	return r, c.Check()
 }
 

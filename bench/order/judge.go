@@ -53,7 +53,7 @@ func (m measured) behind(order, other string, graphs string, marks ...int) float
 }
 
 func (m measured) print(w io.Writer, graph string, rows []order) {
-	fmt.Fprintln(w, "| order | PageRank at 1 / 5 / 10 / 30 / 50 % | over round robin at 10 % | spam at 1 / 5 / 10 / 30 / 50 % | moves a URL | CPU a page | bytes a URL | takes |")
+	fmt.Fprintln(w, "| order | PageRank at 1 / 5 / 10 / 30 / 50 % | over round robin at 10 % | spam at 1 / 5 / 10 / 30 / 50 % | records read, moved for each URL | CPU a page | bytes a URL | takes |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
 	for _, o := range rows {
 		var worth, spam []string
@@ -70,8 +70,8 @@ func (m measured) print(w io.Writer, graph string, rows []order) {
 			x, e := m.mean(graph, o.name, func(set int, r *result) float64 { return 100 * (r.worth[at10] - plain[set].worth[at10]) })
 			over = fmt.Sprintf("%+.1f (%.1f)", x, e)
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %.2f | %v | %.0f | %v |\n", o.name, strings.Join(worth, " / "), over, strings.Join(spam, " / "),
-			of(func(r *result) float64 { return r.moves }),
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %.1f, %.2f | %v | %.0f | %v |\n", o.name, strings.Join(worth, " / "), over, strings.Join(spam, " / "),
+			of(func(r *result) float64 { return r.read }), of(func(r *result) float64 { return r.moves }),
 			time.Duration(of(func(r *result) float64 { return float64(r.cpu) })).Round(100*time.Nanosecond),
 			of(func(r *result) float64 { return r.memory }),
 			time.Duration(of(func(r *result) float64 { return float64(r.took) })).Round(10*time.Millisecond))

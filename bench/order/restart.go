@@ -57,7 +57,7 @@ func (c *crawl) due(k *config, t int) bool {
 // reopen closes the frontier and opens it again, with a new estimator that reads what the old one saved. The
 // exact orders go on with what they know.
 func (c *crawl) reopen(k *config, clock *simclock.Clock, o *order) (err error) {
-	c.risen += c.Stats().Risen
+	c.closed = c.Stats()
 	exact, file := c.scorer, ""
 	err = c.close()
 	if c.est != nil && !k.forget {

@@ -21,7 +21,7 @@ import (
 const (
 	// share of its URLs that must be noted for a walk through a host, and share that is likely to be
 	// found above its next URL.
-	share, shareAbove = 4, 32
+	share, shareAbove = 4, 40
 	// enough is how many hosts wait for a walk when memory runs short, and how many a round of walks
 	// serves: then it waits for no others.
 	enough = 64
