@@ -6,8 +6,6 @@
 //		if e.Sitemap { ... fetch e.URL, a file of an index ... } else { ... e.URL, e.Modified ... }
 //	}
 //
-// [Walk] also follows index files, through a function that fetches.
-//
 // # What is read
 //
 // XML sitemaps, sitemap index files, text files with a URL on each line, RSS 0.9 to 2.0 and Atom
@@ -33,8 +31,8 @@
 // # Limits
 //
 // A file may have 50 MB and 50,000 URLs (sitemaps.org); [Options] can change these limits. Only one
-// entry is in memory at a time, entities are never expanded, and Walk limits the nesting and the
-// number of files, and reads none twice.
+// entry is in memory at a time, and entities are never expanded. Index files are not followed: the
+// caller does so, and limits their number.
 //
 // # Locations
 //

@@ -31,12 +31,6 @@ var (
 	// ErrSyntax is reported, together with the reason, for malformed XML. What
 	// follows is read.
 	ErrSyntax = errors.New("malformed XML")
-	// ErrNesting is reported by Walk for an index file that is nested deeper than
-	// WalkOptions.MaxDepth. Its entries are skipped.
-	ErrNesting = errors.New("index files nested too deep")
-	// ErrTooManyFiles is reported by Walk when there are more than
-	// WalkOptions.MaxFiles. It ends the walk.
-	ErrTooManyFiles = errors.New("too many files")
 )
 
 // Error is an error in a file, with its position. It wraps one of the errors of this package or an

@@ -1,12 +1,9 @@
 package sitemap_test
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"strings"
 
-	"github.com/seed-7440039f/frontier/crawler/robots"
 	"github.com/seed-7440039f/frontier/crawler/sitemap"
 )
 
@@ -29,25 +26,4 @@ func Example() {
 	// https://a.example/ 2026-11-03 0.9 false
 	// sitemap: https://a.example/sitemap.xml: line 4: outside the sitemap's location: "https://b.example/"
 	// https://a.example/news?a=1&b=2 0001-01-01 0.5 true
-}
-
-// What a robots.txt names is followed through index files.
-func ExampleWalk() {
-	site := map[string]string{
-		"https://a.example/index.xml": `<sitemapindex><sitemap><loc>/one.xml</loc></sitemap><sitemap><loc>/two.txt</loc></sitemap></sitemapindex>`,
-		"https://a.example/one.xml":   `<urlset><url><loc>https://a.example/1</loc></url></urlset>`,
-		"https://a.example/two.txt":   "https://a.example/2\nhttps://a.example/3\n",
-	}
-	fetch := func(_ context.Context, url string) (sitemap.File, error) {
-		return sitemap.File{Body: io.NopCloser(strings.NewReader(site[url]))}, nil
-	}
-	named := robots.Parse([]byte("Sitemap: https://a.example/index.xml\n")).Sitemaps()
-	o := sitemap.WalkOptions{Options: sitemap.Options{Hosts: []string{"a.example"}}}
-	for e, err := range sitemap.Walk(context.Background(), fetch, o, named...) {
-		fmt.Println(e.URL, err)
-	}
-	// Output:
-	// https://a.example/1 <nil>
-	// https://a.example/2 <nil>
-	// https://a.example/3 <nil>
 }

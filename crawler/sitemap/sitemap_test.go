@@ -406,3 +406,8 @@ func BenchmarkReader(b *testing.B) {
 		read(body, Options{})
 	}
 }
+
+func TestPlaces(t *testing.T) {
+	assert.Contains(t, Places("http://A.example:8080/x/y?z"), "http://a.example:8080/sitemap.xml")
+	assert.Nil(t, Places("mailto:x"))
+}
