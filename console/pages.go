@@ -118,7 +118,12 @@ func (c *Console) pages(mux *http.ServeMux) {
 	show("/urls", "urls.html", "URLs", c.urlsPage)
 	show("/ends", "ends.html", "Ends", c.endsPage)
 	show("/rules", "rules.html", "Rules", c.rulesPage)
-	show("/", "", "", func(*http.Request) (any, error) { return nil, errNoPage })
+	show("/", "", "", func(*http.Request) (any, error) {
+		if c.o.Leases != nil {
+			return nil, fmt.Errorf("%w; paths of the API begin with /v1/, as in /v1/urls", errNoPage)
+		}
+		return nil, errNoPage
+	})
 	mux.HandleFunc("GET /url", c.urlPage)
 	mux.HandleFunc("GET /leases", c.leasesPage)
 	mux.HandleFunc("GET /enter", func(w http.ResponseWriter, r *http.Request) {

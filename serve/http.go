@@ -103,12 +103,16 @@ func (s *Service) routed() http.Handler {
 	}
 	for path, methods := range methodsOf {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header()["Allow"] = methods
-			s.refuse(w, r, "bad-request", http.StatusMethodNotAllowed, r.Method+" is not answered here")
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			s.refuse(w, r, "bad-request", http.StatusMethodNotAllowed, r.Method+" is not answered here; want "+strings.Join(methods, " or "))
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, "not-found", http.StatusNotFound, "there is no "+r.URL.Path)
+		detail := "there is no " + r.URL.Path + "; /v1/openapi.json lists what there is"
+		if !strings.HasPrefix(r.URL.Path, "/v1/") {
+			detail = "there is no " + r.URL.Path + "; paths of the API begin with /v1/, as in /v1/urls"
+		}
+		s.refuse(w, r, "not-found", http.StatusNotFound, detail)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if console.Foreign(r) {

@@ -61,8 +61,11 @@ func TestAnswersToOtherMethodsAndPaths(t *testing.T) {
 		assert.Equal(t, http.StatusMethodNotAllowed, code)
 		assert.Contains(t, text, "problems/bad-request")
 		assert.Equal(t, "1", h.Get("Frontier-Version"))
-		assert.Equal(t, allow, strings.Join(h.Values("Allow"), ", "))
+		assert.Equal(t, allow, h.Get("Allow"))
+		assert.Contains(t, text, "PATCH is not answered here; want "+strings.ReplaceAll(allow, ", ", " or "))
 	}
+	assert.Contains(t, x.problem(404, "not-found", "POST", "/urls", `{}`), "there is no /urls; paths of the API begin with /v1/")
+	assert.Contains(t, x.problem(404, "not-found", "GET", "/v1/nothing", ""), "there is no /v1/nothing; /v1/openapi.json lists")
 	x.problem(404, "not-found", "GET", "/", "")
 	assert.Contains(t, x.problem(404, "not-found", "POST", "/v1/leases//done", `{}`), "a part of the path is empty")
 	x.problem(404, "unknown-host", "GET", "/v1/hosts/nowhere.example", "")

@@ -396,7 +396,8 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	web.ConnState = newConnections(s.most, log).state
 	page, api := slow(con.Page()), service.Handler()
 	web.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/v1/") || slices.Contains([]string{"/livez", "/readyz", "/metrics"}, r.URL.Path) {
+		ofPage := r.Method == "GET" || r.Method == "HEAD" || strings.HasPrefix(r.URL.Path, "/api/") || slices.Contains([]string{"/do", "/enter", "/leave"}, r.URL.Path)
+		if !ofPage || strings.HasPrefix(r.URL.Path, "/v1/") || slices.Contains([]string{"/livez", "/readyz", "/metrics"}, r.URL.Path) {
 			api.ServeHTTP(w, r)
 		} else {
 			page.ServeHTTP(w, r)

@@ -44,3 +44,16 @@ func TestNoTokenIsInTheLog(t *testing.T) {
 	assert.Zero(t, stop())
 	assert.Equal(t, 2, strings.Count(log.String(), "who=op-1")+strings.Count(log.String(), `"who":"op-1"`)-strings.Count(log.String(), "msg=request"))
 }
+
+// What the page does not answer, a client has sent that left out /v1.
+func TestPathsWithoutV1(t *testing.T) {
+	base, stop, _ := serving(t, "-dir", t.TempDir(), "-grpc", "off")
+	for _, asked := range []string{"POST /urls", "POST /", "DELETE /leases", "PUT /v1", "GET /stats"} {
+		method, path, _ := strings.Cut(asked, " ")
+		code, text := request(t, method, base+path, "{}", "")
+		assert.Equal(t, 404, code, asked)
+		assert.Contains(t, text, "paths of the API begin with /v1/", asked)
+		assert.Equal(t, method != "GET", strings.Contains(text, "problems/not-found"), asked)
+	}
+	assert.Zero(t, stop())
+}
