@@ -25,12 +25,13 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 // UnmarshalJSON parses text as time.ParseDuration does.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	text := "0" // of null
-	if err := json.Unmarshal(b, &text); err != nil {
+	err := json.Unmarshal(b, &text)
+	x, wrong := time.ParseDuration(text)
+	if err != nil || wrong != nil {
 		return fmt.Errorf("%.80s is no time; want one with its unit, in quotes, as in \"90s\"", b)
 	}
-	x, err := time.ParseDuration(text)
 	*d = Duration(x)
-	return err
+	return nil
 }
 
 // Limits is frontier.Limits as JSON. Zero fields do not limit.
@@ -193,7 +194,10 @@ func (c *CrawlID) UnmarshalJSON(b []byte) error {
 	if b[0] == '"' {
 		return json.Unmarshal(b, &c.Name)
 	}
-	return json.Unmarshal(b, &c.Number)
+	if err := json.Unmarshal(b, &c.Number); err != nil {
+		return fmt.Errorf("%.80s is no crawl; want its name, in quotes, or its number", b)
+	}
+	return nil
 }
 
 // onlyNumbers is Options.Adding for crawls without names.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 )
 
 const (
@@ -37,13 +38,8 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 	mux.Handle("POST /api/do", changing(func(w http.ResponseWriter, r *http.Request) {
 		reply(w, r, func(r *http.Request) (any, error) {
 			var a Action
-			d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-			d.DisallowUnknownFields()
-			if err := d.Decode(&a); err != nil {
+			if err := jsonl.Decode(http.MaxBytesReader(w, r.Body, maxBody), &a); err != nil {
 				return nil, &badRequest{fmt.Errorf("the action: %w", err)}
-			}
-			if _, err := d.Token(); !errors.Is(err, io.EOF) {
-				return nil, &badRequest{errors.New("the action: something follows the object")}
 			}
 			done, err := c.act(r.Context(), a)
 			return done, refused(err)

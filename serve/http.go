@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -395,22 +394,12 @@ func (c *call) decode(x any) error {
 	c.deadline()
 	in := &counted{in: http.MaxBytesReader(c.w, c.r.Body, maxLine), room: &c.s.room}
 	defer in.close()
-	d := json.NewDecoder(in)
-	d.DisallowUnknownFields()
-	err := d.Decode(x)
+	err := jsonl.Decode(in, x)
 	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large), errors.Is(err, errRoom), errors.Is(err, errNever), errors.Is(err, os.ErrDeadlineExceeded):
+	if err == nil || errors.As(err, &large) || errors.Is(err, errRoom) || errors.Is(err, errNever) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		return badRequest("the body: %w", err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return badRequest("the body: something follows the object")
-	}
-	return nil
+	return badRequest("the body: %w", err)
 }
 
 // deadline bounds the next read from the client.

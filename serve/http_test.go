@@ -203,3 +203,43 @@ func TestAHintRaisesAURL(t *testing.T) {
 	assert.Contains(t, text, `"url":"http://a.example/4","host":"a.example","crawl":"DEFAULT","weight":1,"priority":9`)
 	assert.NotContains(t, text, `"priority":16`)
 }
+
+// A value of the wrong kind: the answer has the name of the member, the kind that is wanted, and no word of Go's.
+func TestBodiesOfTheWrongKind(t *testing.T) {
+	x := serve(t, Options{})
+	for request, members := range map[string]string{
+		"POST /v1/leases":                  "hosts:number per_host:number max:number crawls:'[' host:string lease_s:number wait_s:number",
+		"POST /v1/stream":                  "max:number",
+		"POST /v1/leases/x/extend":         "lease_s:number",
+		"POST /v1/leases/x/handback":       "",
+		"POST /v1/leases/x/join":           "group:string",
+		"POST /v1/hosts/a.example/contact": "wait_s:number lease_s:number",
+		"PUT /v1/crawls/c":                 "concurrency:number",
+		"PUT /v1/rules/a.example":          "delay:'{' concurrency:number paused:true held:true blocked_until:string priority:number priorities:'{' limits:'{' host_limits:'{' weight:number",
+		"POST /v1/do":                      "do:string scope:string until:string for:quotes delay:'{' n:number from:number to:number limits:'{' dry:true urls:'[' crawl:name depth:number lease:string client:string",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		ask := func(body, want string) {
+			text := x.problem(400, "bad-request", method, path, body)
+			assert.Contains(t, text, want, body)
+			assert.NotRegexp(t, `json:|Go |struct|serve\.|console\.|unmarshal|unexpected EOF`, text, body)
+		}
+		ask(`{"nope":1}`, "nope: there is no such member")
+		for _, body := range []string{`5`, `"x"`, `{`, `{} {}`, `[]`} {
+			ask(body, "should be")
+		}
+		for _, m := range strings.Fields(members) {
+			name, want, _ := strings.Cut(m, ":")
+			for _, value := range []string{`[{}]`, `{"q":[]}`, `5`, `"x"`, `true`, `1.5`, `1e400`} {
+				right := map[string]string{"number": `51.51e400`, "string": `"x"`, "true": "true", "'['": "[{}]", "'{'": `{"q":[]}`, "name": `"x"5`}[want]
+				if !strings.Contains(right, value) {
+					ask(`{"`+name+`":`+value+`}`, name+": ")
+					ask(`{"`+name+`":`+value+`}`, want)
+				}
+			}
+		}
+	}
+	assert.Contains(t, x.problem(400, "bad-request", "PUT", "/v1/rules/*", `{"limits":{"period":5}}`), `limits: period: 5 is no time; want one with its unit, in quotes`)
+	assert.Contains(t, x.problem(400, "bad-request", "PUT", "/v1/rules/*", `{"priorities":{"x":5}}`), `priorities: x: `)
+	assert.Contains(t, x.problem(400, "bad-request", "POST", "/v1/leases", `{"max":1.5}`), `max: "1.5" is no integer`)
+}

@@ -173,7 +173,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		{"POST", "/v1/leases/" + id + "/done", `{"nope":null}`, "nope: there is no such member"},
 		{"POST", "/v1/leases/" + id + "/done", `{"result":"visited","result":"failed"}`, "result: it is there twice"},
 		{"POST", "/v1/leases/" + id + "/done", `{"add":[{` + url + `,"nope":null}]}`, "add: nope: there is no such member"},
-		{"POST", "/v1/leases", `{"crawls":[null]}`, "crawls has an empty name"},
+		{"POST", "/v1/leases", `{"crawls":[null]}`, `"null]}" where a string should be`},
 		{"POST", "/v1/leases", `{"crawls":[""]}`, "crawls has an empty name"},
 		{"PUT", "/v1/rules/b.example", ``, "the rule is missing"},
 		{"PUT", "/v1/rules/b.example", `null`, "the rule is missing"},

@@ -6,10 +6,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler/incremental"
+	"github.com/seed-7440039f/frontier/internal/jsonl"
 	"github.com/seed-7440039f/frontier/recrawl/plan"
 )
 
@@ -108,13 +107,8 @@ func readModel(name string) (*plan.Model, *outlook, error) {
 		return nil, nil, err
 	}
 	m := &plan.Model{}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(m); err != nil {
+	if err := jsonl.Decode(bytes.NewReader(text), m); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, fmt.Errorf("%s: there is more behind the model", name)
 	}
 	if err := m.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)

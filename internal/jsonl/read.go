@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strconv"
 	"strings"
@@ -50,6 +51,22 @@ func (s *Scanner) Line(b []byte, x any) error {
 		return s.want("the end")
 	}
 	return nil
+}
+
+// Decode reads the value that r consists of, as Line does. With nothing or null x stays as it is.
+func Decode(r io.Reader, x any) error {
+	b, err := io.ReadAll(r)
+	s := Scanner{b: b}
+	if err != nil || s.Peek() == 0 && s.i == len(b) {
+		return err
+	}
+	if !s.literal("null") {
+		err = s.value(reflect.ValueOf(x).Elem(), false)
+	}
+	if s.Peek(); err == nil && s.i < len(b) {
+		err = s.want("the end")
+	}
+	return err
 }
 
 // Peek skips blanks and returns the byte after them, or 0 at the end.
@@ -150,7 +167,8 @@ type member struct {
 
 // hasForm says whether values of a type have a form of their own: text for times and durations, or as they say.
 func hasForm(t reflect.Type) bool {
-	return t == reflect.TypeFor[time.Time]() || t == reflect.TypeFor[time.Duration]() || reflect.PointerTo(t).Implements(reflect.TypeFor[Value]())
+	p := reflect.PointerTo(t)
+	return t == reflect.TypeFor[time.Duration]() || p.Implements(reflect.TypeFor[Value]()) || p.Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 var known sync.Map // reflect.Type -> members
@@ -160,7 +178,8 @@ func membersOf(t reflect.Type) (all members) {
 		return m.(members)
 	}
 	for _, f := range reflect.VisibleFields(t) {
-		m := member{f.Tag.Get("json"), f.Index, hasForm(f.Type)}
+		m := member{index: f.Index, own: hasForm(f.Type)}
+		m.name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous:
 			continue
@@ -198,14 +217,14 @@ func (s *Scanner) object(v reflect.Value) error {
 			return err
 		}
 		for tried := 0; ; tried++ {
+			if tried == len(all) {
+				return fmt.Errorf("%.40s: %w", name, ErrMember)
+			}
 			if at++; at == len(all) {
 				at = 0
 			}
 			if all[at].name == string(name) {
 				break
-			}
-			if tried == len(all) {
-				return fmt.Errorf("%.40s: %w", name, ErrMember)
 			}
 		}
 		if seen&(1<<at) != 0 {
@@ -242,6 +261,11 @@ func (s *Scanner) value(v reflect.Value, own bool) error {
 				*x, err = time.ParseDuration(text)
 			}
 			return err
+		case json.Unmarshaler:
+			d := json.NewDecoder(bytes.NewReader(s.b[s.i:]))
+			err := d.Decode(x)
+			s.i += int(d.InputOffset())
+			return err
 		}
 	}
 	switch v.Kind() {
@@ -259,6 +283,17 @@ func (s *Scanner) value(v reflect.Value, own bool) error {
 		return err
 	case reflect.Struct:
 		return s.object(v)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		return s.Members(func(name []byte) error {
+			k, x := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			err := errors.Join((&Scanner{b: name}).value(k, false), s.value(x, false))
+			if err != nil {
+				return fmt.Errorf("%.40s: %w", name, err)
+			}
+			v.SetMapIndex(k, x)
+			return nil
+		})
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		return s.value(v.Elem(), hasForm(v.Type().Elem()))
