@@ -424,7 +424,9 @@ func (s *shared) spelled(scope Scope) (Scope, error) {
 		return scope, err
 	}
 	if scope.domain && !s.ownKeys {
-		if bare := strings.TrimPrefix(strings.TrimPrefix(scope.name, "*"), "."); bare != scope.name {
+		if bare := strings.TrimPrefix(strings.TrimPrefix(scope.name, "*"), "."); bare == "" {
+			return scope, fmt.Errorf("domain %q; want a name without *, or All for all hosts", scope.name)
+		} else if bare != scope.name {
 			return scope, fmt.Errorf("domain %q; want %q", scope.name, bare)
 		}
 	}

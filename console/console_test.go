@@ -245,6 +245,8 @@ func TestWrongRequestsSaySo(t *testing.T) {
 		{"POST", "/api/do", `{"do":"checkpoint"}`, 400, "makes no checkpoints"},
 		{"POST", "/api/do", `{"do":"add"}`, 400, "no URLs"},
 		{"POST", "/api/do", `{"do":"forget","scope":"*"}`, 400, "one host at a time"},
+		{"POST", "/api/do", `{"do":"pause","scope":"www.*"}`, 400, "in a name it means nothing"},
+		{"POST", "/api/do", `{"do":"pause","scope":"*.*.example"}`, 400, "in a name it means nothing"},
 		{"POST", "/api/do", `{"do":"standing","scope":"*.example","n":1}`, 400, "one host at a time"},
 		{"POST", "/api/do", `{"do":"standing","scope":"a.example","n":-8}`, 400, "-8 levels; want -7 to 7"},
 		{"POST", "/api/do", `{"do":"block","scope":"a.example","for":"-1h"}`, 400, "for -1h"},

@@ -19,11 +19,11 @@ import (
 // the host can exist; the frontier does.
 func ParseScope(s string) (frontier.Scope, error) {
 	switch name, isDomain := strings.CutPrefix(s, "*."); {
-	case s == "":
+	case s == "", s == "*.":
 		return frontier.Scope{}, errors.New("no host: want a host, *.domain, * for all, or crawl:NUMBER")
 	case s == "*":
 		return frontier.All(), nil
-	case isDomain:
+	case isDomain && !strings.Contains(name, "*"):
 		return frontier.Domain(name), nil
 	}
 	if number, isCrawl := strings.CutPrefix(s, "crawl:"); isCrawl {
@@ -34,6 +34,9 @@ func ParseScope(s string) (frontier.Scope, error) {
 		return frontier.Crawl(uint32(id)), nil
 	}
 	if !strings.Contains(s, "://") {
+		if strings.Contains(s, "*") {
+			return frontier.Scope{}, fmt.Errorf("%.80q: a * stands for all hosts, or before a domain, as in *.example.org; in a name it means nothing", s)
+		}
 		return frontier.Host(s), nil
 	}
 	host, err := frontier.HostName(s)

@@ -24,6 +24,7 @@ func TestRuleFlags(t *testing.T) {
 	assert.Equal(t, rule{scope: frontier.Crawl(3), crawl: true, weight: 5, limits: &frontier.Limits{Served: 1000}}, x)
 	for text, says := range map[string]string{
 		"crawl:x weight=5": "want crawl: and a crawl's number", "crawl:3 weight=0": "weight is 0; want >= 1",
+		"www.* delay=1s": `"www.*": a * stands for all hosts, or before a domain`, "*. delay=1s": "no host: want",
 		"": "want a host", "a.example": "want a host", "a.example delay": "with = and a value", "a.example hue=3": `"hue=3": want delay`,
 		"a.example delay=soon": "want a time", "a.example limit-bytes=x": "want a number of bytes", "a.example delay=1s delay=2s": "each once",
 		"a.example delay=1s min-delay=2s": "cannot be combined", "a.example priority=0": "priority is 0; want >= 1",

@@ -304,6 +304,7 @@ func TestBadControls(t *testing.T) {
 		}{
 			"no host":         {f.Pause(frontier.Host("")), "scope name has 0 bytes; want 1 to 255"},
 			"no domain":       {f.Resume(frontier.Domain("")), "scope name has 0 bytes; want 1 to 255"},
+			"star":            {f.Pause(frontier.Domain("*")), `domain "*"; want a name without *, or All for all hosts`},
 			"long name":       {f.Clear(frontier.Domain(long)), "scope name has 256 bytes; want 1 to 255"},
 			"no time":         {f.BlockUntil(s, time.Time{}), "no time is given"},
 			"past":            {f.BlockUntil(s, harness.Dawn.Add(-time.Second)), "want a time within 100 years from 2026-01-01"},
