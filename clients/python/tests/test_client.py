@@ -131,6 +131,11 @@ def test_status_pause_and_rules(client: Client) -> None:
     assert lease.priority == 1
     with pytest.raises(BadRequest):
         client.set_standing("a.test", -99)
+    for wrong in ({}, {"url": "http://a.test/"}, Entry(None), None):  # type: ignore[arg-type]
+        with pytest.raises(BadRequest, match="entry 1 is .*; want a URL, or an Entry with a url"):
+            client.add(["http://a.test/1", wrong])  # type: ignore[list-item]
+        with pytest.raises(BadRequest, match="entry 0 is "):
+            Outcome("visited", add=[wrong]).members()  # type: ignore[list-item]
     with pytest.raises(BadRequest) as e:
         client.do("fly", "*")
     assert e.value.status == 400 and e.value.problem["title"]

@@ -71,9 +71,9 @@ class Client:
         """Add URLs from an iterator of any length, a thousand at a time. The
         verdicts come once their entries are on disk; adding goes on only while
         they are read."""
-        it = iter(several("entries", entries))
+        it = enumerate(several("entries", entries))
         while batch := list(islice(it, _ADD_BATCH)):
-            body = b"\n".join(encode(entry_members(e)) for e in batch) + b"\n"
+            body = b"\n".join(encode(entry_members(e, i)) for i, e in batch) + b"\n"
             data = self._http.request("POST", "/v1/urls", body=body, content=NDJSON, accept=NDJSON)
             yield from map(verdict, decode_lines(data, len(batch)))
 

@@ -170,7 +170,7 @@ class Outcome:
         if (ended := out.pop("ended", None)) is not None:
             out["ended_ago_s"] = max(0.0, monotonic() - ended)
         if self.add:
-            out["add"] = [entry_members(e) for e in self.add]
+            out["add"] = [entry_members(e, i) for i, e in enumerate(self.add)]
         return out
 
 
@@ -186,9 +186,13 @@ class Ended:
     """The last part of the problem's type, such as ``not-leased``."""
 
 
-def entry_members(e: Entry | str) -> dict[str, Any]:
-    """An entry, or a bare URL, as JSON members."""
-    return {"url": e} if isinstance(e, str) else e.members()
+def entry_members(e: Entry | str, number: int) -> dict[str, Any]:
+    """An entry, or a bare URL, as JSON members. Errors have its number in the list."""
+    if isinstance(e, str):
+        return {"url": e}
+    if not isinstance(e, Entry) or not isinstance(e.url, str):
+        raise BadRequest(f"entry {number} is {e!r}; want a URL, or an Entry with a url")
+    return e.members()
 
 
 def verdict(m: Mapping[str, Any]) -> Verdict:
