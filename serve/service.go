@@ -135,6 +135,9 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if err := errors.Join(unit.CheckAll("", o)...); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
+	if o.MaxBuffered < 0 || o.MaxRequests < 0 {
+		return nil, fmt.Errorf("serve: MaxBuffered is %d and MaxRequests %d; want 0 or more", o.MaxBuffered, o.MaxRequests)
+	}
 	if o.MaxLease > longestLease {
 		return nil, fmt.Errorf("serve: MaxLease is %v; want 0 to %v", o.MaxLease, longestLease)
 	}

@@ -85,3 +85,13 @@ func TestSpansAreByTheFrontiersClock(t *testing.T) {
 	clock.Advance(18 * time.Second)
 	assert.Len(t, x.ok("POST", "/v1/leases", `{}`)["leases"], 1)
 }
+
+func TestOptionsBelowZero(t *testing.T) {
+	f, err := frontier.Open(t.Context(), Frontier(frontier.Options{}))
+	require.NoError(t, err)
+	for _, o := range []Options{{MaxBuffered: -1}, {MaxRequests: -1}} {
+		_, err := New(f, o)
+		require.ErrorContains(t, err, "want 0 or more")
+	}
+	require.NoError(t, f.Close())
+}
