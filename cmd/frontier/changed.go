@@ -31,6 +31,9 @@ func changedCommand() *cli.Command {
 		}
 		in := io.NopCloser(cmd.Root().Reader)
 		if len(args) == 1 && args[0] != "-" {
+			if err := noFolder(args[0]); err != nil {
+				return err
+			}
 			if in, err = os.Open(args[0]); err != nil {
 				return err
 			}

@@ -20,6 +20,9 @@ func importCommand() *cli.Command {
 		}
 		in := io.NopCloser(cmd.Root().Reader)
 		if len(args) == 1 && args[0] != "-" { // first: a missing file must not leave a new folder
+			if err := noFolder(args[0]); err != nil {
+				return err
+			}
 			if in, err = os.Open(args[0]); err != nil {
 				return err
 			}

@@ -26,6 +26,11 @@ func TestImportBegins(t *testing.T) {
 	assert.Contains(t, ok(first, "import", list), "2 URLs are new")
 	ok(first, "pause", "a.example")
 	ok(first, "delete", "-yes", "b.example") // what is deleted stays known
+	for _, name := range []string{"export", "report", "import", "changed"} {
+		code, _, stderr := operate(t, name, "-dir", first, tmp)
+		assert.Equal(t, exitUsage, code, name)
+		assert.Contains(t, stderr, tmp+" is a folder; want a file", name)
+	}
 	all := filepath.Join(tmp, "all")
 	ok(first, "export", all)
 	assert.Contains(t, ok(second, "import", all), "1 URLs are new")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -112,6 +113,14 @@ func mistyped(err error) error {
 func notAll(scope string) error {
 	if strings.EqualFold(scope, "all") {
 		return usageError(scope + " would be a host of that name; want '*' for all hosts, or http://" + scope + "/ for that host")
+	}
+	return nil
+}
+
+// noFolder refuses a folder where a file is wanted.
+func noFolder(name string) error {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return usageError(name + " is a folder; want a file")
 	}
 	return nil
 }
@@ -456,6 +465,9 @@ func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 	}
 	if len(args) == 0 || args[0] == "-" {
 		return c.Export(ctx, cmd.Root().Writer)
+	}
+	if err := noFolder(args[0]); err != nil {
+		return err
 	}
 	if err := durablefs.WriteFile(args[0], 0o600, func(w io.Writer) error { return c.Export(ctx, w) }); err != nil {
 		return err

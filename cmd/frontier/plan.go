@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func planned(ctx context.Context, cmd *cli.Command, budget rate) (*plan.Model, *
 // readModel reads a model from a file.
 func readModel(name string) (*plan.Model, *outlook, error) {
 	text, err := os.ReadFile(name)
-	if err != nil {
+	if err = cmp.Or(noFolder(name), err); err != nil {
 		return nil, nil, err
 	}
 	m := &plan.Model{}
@@ -126,6 +127,9 @@ func live(ctx context.Context, cmd *cli.Command, budget float64, strategy plan.S
 	dir := cmd.String("dir")
 	if dir == "" {
 		return nil, nil, errNoDir
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, nil, hasCrawl(dir)
 	}
 	s, saved, err := incremental.ReadSchedule(filepath.Join(dir, recrawlFolder))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -88,6 +88,13 @@ func reportCommand() *cli.Command {
 			if err := noMore(args[min(1, len(args)):]); err != nil {
 				return err
 			}
+			file := "report.html"
+			if len(args) > 0 {
+				file = args[0]
+			}
+			if err := noFolder(file); err != nil {
+				return err
+			}
 			dir, err := recorded(cmd)
 			if err != nil {
 				return err
@@ -99,10 +106,6 @@ func reportCommand() *cli.Command {
 			page, err := reportOf(dir, status, c.running)
 			if err != nil {
 				return err
-			}
-			file := "report.html"
-			if len(args) > 0 {
-				file = args[0]
 			}
 			if file == "-" {
 				_, err := out.w.Write(page)
