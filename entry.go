@@ -37,7 +37,7 @@ type Entry struct {
 	// Depth is the number of links from a seed; 0 is a seed. A link in Outcome.Add that has
 	// none gets its page's and 1 more, unless AsIs is set.
 	Depth int
-	// Weight is the page's quality, for the prioritizer; the scale is the caller's.
+	// Weight is the page's quality, for the prioritizer; the scale is the caller's, and NaN counts as 0.
 	Weight float64
 	// NotBefore is when the URL becomes available; zero or past means now.
 	NotBefore time.Time
@@ -178,7 +178,7 @@ type Outcome struct {
 	CrawlDelay time.Duration
 	// Modified is the page's Last-Modified; zero if unknown.
 	Modified time.Time
-	// Bytes is the size of what was transferred.
+	// Bytes is the size of what was transferred. Less than 0 counts as 0.
 	Bytes int64
 	// Meta replaces the URL's Meta if it stays in the frontier; nil keeps it.
 	Meta []byte
