@@ -14,7 +14,8 @@ import (
 )
 
 // Estimator estimates how important URLs are while they are crawled. It is a frontier.Riser: give it to
-// frontier.Options.Prioritizer, and to crawler.Options.Importance or call Visit. Safe for concurrent use.
+// frontier.Options.Prioritizer, and to crawler.Options.Importance or call Visit. It serves one
+// frontier: what it learns of two would be mixed. Safe for concurrent use.
 type Estimator struct {
 	opts  Options // read-only after New
 	key   key
