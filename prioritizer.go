@@ -26,8 +26,8 @@ func (f PrioritizerFunc) Priority(e Entry, h History) int { return f(e, h) }
 // called outside the frontier's lock, from any goroutine, and must not call the Frontier.
 //
 // There is no index of waiting URLs. What Found says is noted, in 8 bytes, and a host's queues are
-// searched when it has enough notes: when they are a quarter of its waiting URLs, or a 32nd is above the
-// URL that comes next; at once if few wait. That takes about a tenth of the time. A URL that was found
+// searched when it has enough notes: when they are a quarter of its waiting URLs, or a 40th is above the
+// URL that comes next, less what was not found before. That takes about a tenth of the time. A URL that was found
 // moves to the end of its new priority in one commit; it keeps its Attempt, History and Meta. Notes take
 // a 64th of the MemoryBudget, and do not survive a restart; what was moved has.
 type Riser interface {
