@@ -35,7 +35,7 @@ type hintLoad struct {
 // callers of Next and Add saw of it:
 //
 //	go test -tags frontierholds -run TestHintsUnderLoad -v ./test/load
-//	go test -tags frontierholds -run TestHintsUnderLoad -v -frontier.long -timeout 1h ./test/load
+//	go test -tags frontierholds -run TestHintsUnderLoad -v -timeout 1h ./test/load -frontier.long
 func TestHintsUnderLoad(t *testing.T) {
 	urls, still := 3_000, time.Duration(0)
 	if holdsWatched {

@@ -27,7 +27,7 @@ import (
 // test tells how long the lock was held meanwhile, in CPU time:
 //
 //	go test -tags frontierholds -run TestHoldsUnderLoad -v ./test/load
-//	go test -tags frontierholds -run TestHoldsUnderLoad -v -frontier.long -timeout 1h ./test/load
+//	go test -tags frontierholds -run TestHoldsUnderLoad -v -timeout 1h ./test/load -frontier.long
 func TestHoldsUnderLoad(t *testing.T) {
 	hosts, urls, others := 2_000, 20_000, 10_000
 	if holdsWatched {

@@ -48,7 +48,7 @@ type riseLoad struct {
 // these once more. The first row tells what callers of Next see while the Riser ignores the links. With -frontier.long the site
 // has a million URLs; with the tag frontierholds it tells how long the lock was held.
 //
-//	go test -run TestRisingSite -v -frontier.long -timeout 1h ./test/load
+//	go test -run TestRisingSite -v -timeout 1h ./test/load -frontier.long
 func TestRisingSite(t *testing.T) {
 	urls := 20_000
 	if *harness.Long {

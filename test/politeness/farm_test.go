@@ -22,7 +22,7 @@ import (
 
 // farmSize returns how many hosts a farm has, and how often one of its URLs is linked:
 //
-//	go test -run Farm -v -frontier.long ./test/politeness
+//	go test -run Farm -v ./test/politeness -frontier.long
 func farmSize() (hosts, links int) {
 	if *harness.Long {
 		return 10_000, 1_000_000
