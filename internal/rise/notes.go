@@ -27,8 +27,8 @@ const (
 	enough = 64
 	// gather is how long others wait, so that one commit moves what has risen at several hosts.
 	gather = int64(100 * time.Millisecond)
-	// sorted is how many notes of a host are sorted under the lock.
-	sorted = 1024
+	// sorted is how many notes of a host are sorted under the lock, and unsorted how many need not be.
+	sorted, unsorted = 1024, 64
 	// rest is how many times as long as a round took no other begins.
 	rest = 9
 
@@ -108,7 +108,7 @@ func (x *Notes) Add(now int64, host uint32, m storage.Mark, level uint8, said Hi
 		x.hosts[host] = h
 		x.bytes += hostSize
 	}
-	if n := len(h.notes); n == cap(h.notes) && n > enough && n <= sorted {
+	if n := len(h.notes); n == cap(h.notes) && n > unsorted && n <= sorted {
 		h.compact()
 	}
 	before := cap(h.notes)
@@ -250,7 +250,7 @@ func (x *Notes) Next(core *mercator.Core, mark func(host string, crawl uint32, u
 func (x *Notes) Ended(w *Walk) {
 	x.Read += w.Looked
 	h := x.hosts[w.host]
-	if h == nil && w.left > 0 && x.bytes < x.Limit/2 {
+	if h == nil && w.left > 0 && (x.bytes < x.Limit/4 || x.forget()) {
 		h = &noted{}
 		x.hosts[w.host] = h
 		x.bytes += hostSize
@@ -258,6 +258,22 @@ func (x *Notes) Ended(w *Walk) {
 	if h != nil {
 		h.missed = (w.missed + float64(w.left)) / float64(1+len(w.notes))
 	}
+}
+
+// forget drops what was learned about a host without notes, if one is met soon: it must not take the room of notes.
+func (x *Notes) forget() bool {
+	left := 8
+	for id, h := range x.hosts {
+		if len(h.notes) == 0 {
+			x.bytes -= h.size()
+			delete(x.hosts, id)
+			return true
+		}
+		if left--; left == 0 {
+			break
+		}
+	}
+	return false
 }
 
 // End ends a round. Rounds take about a tenth of the time.
