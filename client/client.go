@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -80,9 +81,7 @@ func New(address string, o Options) (*Client, error) {
 	if o.Timeout == 0 {
 		c.o.Timeout = 30 * time.Second
 	}
-	if o.Logger == nil {
-		c.o.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if c.o.Wait < time.Second || c.o.Wait > time.Minute {
 		errs = append(errs, fmt.Errorf("out of range: Wait is %v; want 1s to 1m", o.Wait))
 	}

@@ -215,9 +215,7 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 	if o.Normalize == nil {
 		o.Normalize = urlnorm.New().Typed
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Console{f: f, o: o, log: o.Logger, began: f.Now(), scans: make(chan struct{}, maxScans), answers: make(chan struct{}, maxAnswers), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
 	c.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"in": c.in, "since": c.since, "age": c.age})

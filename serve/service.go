@@ -142,9 +142,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 		return nil, fmt.Errorf("serve: MaxLease is %v; want 0 to %v", o.MaxLease, longestLease)
 	}
 	o.Idle = cmp.Or(o.Idle, time.Minute)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Service{f: f, o: o, log: o.Logger, console: o.Console, scans: make(chan struct{}, maxScans)}
 	s.contacts.now = f.Now
 	if err := s.loadNames(context.Background()); err != nil {

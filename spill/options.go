@@ -47,9 +47,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.MemoryBudget = cmp.Or(o.MemoryBudget, defaultMemory)
 	o.DiskReserve = cmp.Or(o.DiskReserve, defaultReserve)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
 }
 

@@ -95,9 +95,7 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	o.Wait = cmp.Or(o.Wait, 2*time.Second)
 	o.ListingAge = cmp.Or(o.ListingAge, time.Minute)
 	o.MaxUnfinished = cmp.Or(o.MaxUnfinished, 256<<20)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.TempDir != "" {
 		left, _ := filepath.Glob(filepath.Join(o.TempDir, listingName))
 		for _, name := range left {

@@ -72,9 +72,7 @@ func (o Options) withDefaults() Options {
 	if o.HostKey == nil {
 		o.HostKey = frontier.HostName
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil && o.Browser == "" {
 			o.Browser = path

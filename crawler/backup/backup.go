@@ -84,9 +84,7 @@ func New(o Options) (*Keeper, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("backup: options: %w", err)
 	}

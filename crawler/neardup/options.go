@@ -60,9 +60,7 @@ func (o Options) withDefaults() Options {
 	o.MirrorShare = cmp.Or(o.MirrorShare, 0.8)
 	o.Memory = cmp.Or(o.Memory, 32<<20)
 	o.Memory = max(o.Memory, 16<<20)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
 }
 

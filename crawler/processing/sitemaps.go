@@ -91,9 +91,7 @@ func NewSitemaps(f crawler.Frontier, o SitemapOptions) *Sitemaps {
 	if o.MaxFiles <= 0 {
 		o.MaxFiles = 1000
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Hint == nil {
 		o.Hint = func(e *frontier.Entry, s sitemap.Entry) bool {
 			e.Weight = s.Priority
