@@ -6,7 +6,6 @@ package warc
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -178,39 +177,9 @@ func surveyRecord(rec *Record, name string) (*IndexLine, error) {
 // writeIndex writes the sorted index of a WARC file beside it.
 func writeIndex(path string, lines []string) error {
 	path = strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".warc") + ".cdxj"
-	slices.SortFunc(lines, func(a, b string) int { return cmp.Compare(a, b) })
-	var b strings.Builder
-	for _, l := range lines {
-		b.WriteString(l)
-		b.WriteByte('\n')
-	}
-	if err := os.WriteFile(path+openSuffix, []byte(b.String()), 0o644); err != nil {
+	slices.Sort(lines)
+	if err := os.WriteFile(path+openSuffix, []byte(strings.Join(append(lines, ""), "\n")), 0o644); err != nil {
 		return err
 	}
 	return os.Rename(path+openSuffix, path)
-}
-
-// Index writes the index of a WARC file, possibly another program's, as sorted lines of CDXJ. The
-// lines refer to the file by name.
-func Index(out io.Writer, file io.Reader, name string) error {
-	var lines []string
-	for rec, err := range NewReader(file).Records() {
-		if err != nil {
-			return err
-		}
-		line, err := surveyRecord(rec, name)
-		if err != nil {
-			return err
-		}
-		if line != nil {
-			lines = append(lines, line.String()+"\n")
-		}
-	}
-	slices.Sort(lines)
-	for _, l := range lines {
-		if _, err := io.WriteString(out, l); err != nil {
-			return err
-		}
-	}
-	return nil
 }

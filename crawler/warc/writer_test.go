@@ -186,8 +186,8 @@ func TestRotationAndIndex(t *testing.T) {
 	indexes, _ := filepath.Glob(filepath.Join(dir, "x-*.cdxj"))
 	assert.Greater(t, len(files), 3)
 	assert.Len(t, indexes, len(files))
-	for i, index := range indexes {
-		raw, err := os.ReadFile(index)
+	for i, name := range indexes {
+		raw, err := os.ReadFile(name)
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
 		assert.True(t, slices.IsSorted(lines))
@@ -203,7 +203,7 @@ func TestRotationAndIndex(t *testing.T) {
 		var again strings.Builder
 		f, err := os.Open(files[i])
 		require.NoError(t, err)
-		require.NoError(t, Index(&again, f, filepath.Base(files[i])))
+		require.NoError(t, index(&again, f, filepath.Base(files[i])))
 		require.NoError(t, f.Close())
 		assert.Equal(t, string(raw), again.String(), "an index made afterwards is the same")
 	}
