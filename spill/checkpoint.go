@@ -22,16 +22,11 @@ import (
 // an error it may be called again or given up; in that case the blocks of the generation never
 // become part of the state.
 func (s *Store) Checkpoint(c *storage.Checkpoint) error {
-	if err := s.enter(); err != nil {
-		return fmt.Errorf("spill: checkpoint: %w", err)
-	}
-	defer s.leave()
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	if err := s.checkpointLocked(c); err != nil {
-		return fmt.Errorf("spill: checkpoint: %w", err)
-	}
-	return nil
+	return s.during("checkpoint", func() error {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		return s.checkpointLocked(c)
+	})
 }
 
 func (s *Store) checkpointLocked(c *storage.Checkpoint) error {
@@ -195,15 +190,10 @@ func loadSegment(db kv.Reader, gens map[uint32]uint32, n uint32) (blocks.Segment
 		return g, nil
 	}
 	key := keys.Dead(gen, n)
-	found, err := get(db, key, func(v []byte) (err error) {
-		if g, err = blocks.ReadSegment(n, key, v); err != nil {
-			return keys.Corrupt(key, err)
-		}
-		return nil
+	err := must(db, key, errNoSegment, func(v []byte) (err error) {
+		g, err = blocks.ReadSegment(n, key, v)
+		return err
 	})
-	if err == nil && !found {
-		err = keys.Corrupt(key, errNoSegment)
-	}
 	return g, err
 }
 

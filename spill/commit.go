@@ -57,16 +57,11 @@ func (u *undo) log(key []byte) {
 
 // Commit makes b durable, completely or not at all.
 func (s *Store) Commit(b *storage.Batch) error {
-	if err := s.enter(); err != nil {
-		return fmt.Errorf("spill: commit: %w", err)
-	}
-	defer s.leave()
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	if err := s.commitLocked(b); err != nil {
-		return fmt.Errorf("spill: commit: %w", err)
-	}
-	return nil
+	return s.during("commit", func() error {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		return s.commitLocked(b)
+	})
 }
 
 func (s *Store) commitLocked(b *storage.Batch) error {

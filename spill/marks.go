@@ -32,18 +32,15 @@ func (s *Store) sweepRuns(refs []marks.Ref) error {
 // PackMarks writes the marks of generation gen, replacing any written for it before. After an error
 // the generation has no marks of this call.
 func (s *Store) PackMarks(gen uint32, ms []storage.Mark) error {
-	if err := s.enter(); err != nil {
-		return fmt.Errorf("spill: pack marks: %w", err)
-	}
-	defer s.leave()
-	s.pack.Lock()
-	defer s.pack.Unlock()
-	r, err := s.writeRun(ms)
-	if err != nil {
-		return fmt.Errorf("spill: pack marks: %w", err)
-	}
-	s.retract(s.marks.Prepare(r, s.generation(gen)))
-	return nil
+	return s.during("pack marks", func() error {
+		s.pack.Lock()
+		defer s.pack.Unlock()
+		r, err := s.writeRun(ms)
+		if err == nil {
+			s.retract(s.marks.Prepare(r, s.generation(gen)))
+		}
+		return err
+	})
 }
 
 // writeRun writes marks as a run of level 0, and opens it.
@@ -117,28 +114,16 @@ func (s *Store) removeRuns(ids []uint32) {
 // that are already set are not looked up. If it fails, some elements may have been set, all of them
 // correctly.
 func (s *Store) Known(ms []storage.Mark, known []bool) error {
-	if err := s.enter(); err != nil {
-		return fmt.Errorf("spill: known: %w", err)
-	}
-	defer s.leave()
-	if len(known) != len(ms) || len(ms) > 1<<31-1 {
-		return fmt.Errorf("spill: known: %d marks, room for %d answers", len(ms), len(known))
-	}
-	if err := s.marks.Ask(ms, known); err != nil {
-		return fmt.Errorf("spill: known: %w", err)
-	}
-	return nil
+	return s.during("known", func() error {
+		if len(known) != len(ms) || len(ms) > 1<<31-1 {
+			return fmt.Errorf("%d marks, room for %d answers", len(ms), len(known))
+		}
+		return s.marks.Ask(ms, known)
+	})
 }
 
 // Recall calls fn with marks of completed checkpoints, the latest runs first, until fn returns
 // false. fn must not keep its argument.
 func (s *Store) Recall(fn func(ms []storage.Mark) bool) error {
-	if err := s.enter(); err != nil {
-		return fmt.Errorf("spill: recall: %w", err)
-	}
-	defer s.leave()
-	if err := s.marks.Recall(fn); err != nil {
-		return fmt.Errorf("spill: recall: %w", err)
-	}
-	return nil
+	return s.during("recall", func() error { return s.marks.Recall(fn) })
 }

@@ -123,20 +123,14 @@ func readLog(db kv.Reader, raw []byte, e logEntry) (_ []byte, before uint64, err
 	more := 0
 	for i := 0; i <= more; i++ {
 		key := keys.Log(e.gen, e.id, uint16(i))
-		found, err := get(db, key, func(v []byte) (err error) {
+		err := must(db, key, errNoPiece, func(v []byte) (err error) {
 			if i == 0 {
 				raw, more, before, err = journal.ReadHead(raw, key, v)
 			} else {
 				raw, err = journal.ReadPiece(raw, key, v)
 			}
-			if err != nil {
-				return keys.Corrupt(key, err)
-			}
-			return nil
+			return err
 		})
-		if err == nil && !found {
-			err = keys.Corrupt(key, errNoPiece)
-		}
 		if err != nil {
 			return raw, 0, err
 		}

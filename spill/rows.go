@@ -61,24 +61,22 @@ func (s *Store) row(key string) (value []byte, found bool, err error) {
 // Rows reports the rows whose keys begin with prefix and are not before from. It may be called from any
 // number of goroutines.
 func (s *Store) Rows(prefix, from string, fn func(key string, value []byte) bool) error {
-	if err := s.enter(); err != nil {
-		return fmt.Errorf("spill: rows: %w", err)
-	}
-	defer s.leave()
-	latest := latestRows{}
-	if rows := s.latest.Load(); rows != nil {
-		latest = *rows
-	}
-	err := eachRow(s.db, latest, max(prefix, from), afterPrefix(keys.Row(prefix)), func(name string, value []byte) error {
-		if !fn(name, value) {
-			return kv.ErrStop
+	return s.during("rows", func() error {
+		latest := latestRows{}
+		if rows := s.latest.Load(); rows != nil {
+			latest = *rows
 		}
-		return nil
+		err := eachRow(s.db, latest, max(prefix, from), afterPrefix(keys.Row(prefix)), func(name string, value []byte) error {
+			if !fn(name, value) {
+				return kv.ErrStop
+			}
+			return nil
+		})
+		if err == kv.ErrStop {
+			return nil
+		}
+		return err
 	})
-	if err != nil && err != kv.ErrStop {
-		return fmt.Errorf("spill: rows: %w", err)
-	}
-	return nil
 }
 
 // rows replays the rows that an opening reads.

@@ -232,7 +232,7 @@ func (x *snapshot) Timed(fn func(block uint32, pos int, r *storage.TimedRecord) 
 // unlessTheirs makes err one of damage unless the caller's function said it.
 func unlessTheirs(key []byte, err error) error {
 	var said *usersError
-	if err == nil || errors.As(err, &said) {
+	if errors.As(err, &said) {
 		return err
 	}
 	return keys.Corrupt(key, err)

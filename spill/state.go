@@ -89,10 +89,8 @@ func loadState(db kv.Reader) (state, error) {
 	t := state{floor: 1, next: 1}
 	key := keys.Prefix(keys.Fixed, keys.KindState)
 	_, err := db.Get(key, func(v []byte) (err error) {
-		if t, err = readState(key, v); err != nil {
-			return keys.Corrupt(key, err)
-		}
-		return nil
+		t, err = readState(key, v)
+		return keys.Corrupt(key, err)
 	})
 	return t, err
 }

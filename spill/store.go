@@ -175,6 +175,19 @@ func (s *Store) enter() error {
 
 func (s *Store) leave() { s.life.RUnlock() }
 
+// during makes a call that needs a store in use; its error says what it was doing.
+func (s *Store) during(what string, call func() error) error {
+	err := s.enter()
+	if err == nil {
+		defer s.leave()
+		err = call()
+	}
+	if err != nil {
+		return fmt.Errorf("spill: %s: %w", what, err)
+	}
+	return nil
+}
+
 // put is the only way to the engine's Write.
 func (s *Store) put(b *kv.Batch, sync bool) error {
 	if len(b.Ops) == 0 && !sync {
@@ -275,6 +288,15 @@ func (s *Store) get(key []byte, fn func(value []byte) error) (bool, error) {
 func get(db kv.Reader, key []byte, fn func(value []byte) error) (bool, error) {
 	found, err := db.Get(key, fn)
 	return found, damaged(key, err)
+}
+
+// must reads a value with fn, whose error is one of damage; so is missing, if there is none.
+func must(db kv.Reader, key []byte, missing error, fn func(value []byte) error) error {
+	found, err := get(db, key, func(value []byte) error { return keys.Corrupt(key, fn(value)) })
+	if err == nil && !found {
+		err = keys.Corrupt(key, missing)
+	}
+	return err
 }
 
 func damaged(key []byte, err error) error {

@@ -62,34 +62,22 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // LoadTimed reads a timed block. It may be called from any number of goroutines.
 func (s *Store) LoadTimed(block uint32, from int, fn func(pos int, r storage.TimedRecord) bool) error {
-	if err := s.enter(); err != nil {
-		return fmt.Errorf("spill: load timed: %w", err)
-	}
-	defer s.leave()
-	key, ok := s.keyOf(block)
-	if !ok || keys.Kind(key[keys.HeadLen-1]) != keys.KindTimed {
-		return fmt.Errorf("spill: load timed: %w", keys.Corrupt(key, errNoBlock))
-	}
-	found, err := s.get(key, func(value []byte) error {
-		buf := buffers.Get().(*[]byte)
-		defer buffers.Put(buf)
-		raw, err := blocks.OpenTimed(*buf, key, value)
-		if err == nil {
+	return s.during("load timed", func() error {
+		key, ok := s.keyOf(block)
+		if !ok || keys.Kind(key[keys.HeadLen-1]) != keys.KindTimed {
+			return keys.Corrupt(key, errNoBlock)
+		}
+		return must(s.db, key, errNoBlock, func(value []byte) error {
+			buf := buffers.Get().(*[]byte)
+			defer buffers.Put(buf)
+			raw, err := blocks.OpenTimed(*buf, key, value)
+			if err != nil {
+				return err
+			}
 			if cap(raw) <= 16*blocks.Target {
 				*buf = raw[:0]
 			}
-			err = blocks.ReadTimed(raw, true, func(pos int, r storage.TimedRecord) bool { return pos < from || fn(pos, r) })
-		}
-		if err != nil {
-			return keys.Corrupt(key, err)
-		}
-		return nil
+			return blocks.ReadTimed(raw, true, func(pos int, r storage.TimedRecord) bool { return pos < from || fn(pos, r) })
+		})
 	})
-	if err == nil && !found {
-		err = keys.Corrupt(key, errNoBlock)
-	}
-	if err != nil {
-		return fmt.Errorf("spill: load timed: %w", err)
-	}
-	return nil
 }

@@ -115,7 +115,10 @@ func LifeOf(key []byte) kv.Life {
 	}
 }
 
-// Corrupt is the error for a value that cannot be read.
+// Corrupt is the error for a value that cannot be read, because of err; nil if err is.
 func Corrupt(key []byte, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &storage.CorruptError{Key: bytes.Clone(key), Err: err}
 }
