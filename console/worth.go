@@ -5,6 +5,7 @@ package console
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/seed-7440039f/frontier"
 )
@@ -92,12 +93,7 @@ func (c *Console) ranked(row HostRow) HostRow {
 
 // anyRanked reports whether a list of hosts has something to say about their standing.
 func anyRanked(rows []HostRow) bool {
-	for _, h := range rows {
-		if h.Standing != 0 || h.Useful != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rows, func(h HostRow) bool { return h.Standing != 0 || h.Useful != nil })
 }
 
 // Ranked reports whether a host of the list has sunk, or has pages with a known part that is

@@ -51,12 +51,7 @@ type Groups struct {
 
 // exempt reports whether an address makes no group.
 func (g *Groups) exempt(a netip.Addr) bool {
-	for _, p := range g.Exempt {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.Exempt, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 const (

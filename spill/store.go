@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -269,15 +270,7 @@ func (s *Store) forgetBlocks(blocks []uint32) {
 // spanAt returns the index of the last span that begins at block or before; -1:
 // there is none.
 func spanAt(spans []span, block uint32) int {
-	lo, hi := 0, len(spans)
-	for lo < hi {
-		if mid := (lo + hi) / 2; spans[mid].first <= block {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo - 1
+	return sort.Search(len(spans), func(i int) bool { return spans[i].first > block }) - 1
 }
 
 // get reads a value. What the engine cannot read is a *storage.CorruptError.

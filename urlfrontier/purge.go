@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"sync"
 	"time"
 
@@ -108,11 +109,7 @@ func (x *purged) dropAll(crawl uint32, key string) {
 		delete(x.by, queueName{crawl, key})
 		return
 	}
-	for q := range x.by {
-		if q.crawl == crawl {
-			delete(x.by, q)
-		}
-	}
+	maps.DeleteFunc(x.by, func(q queueName, _ map[mark]struct{}) bool { return q.crawl == crawl })
 }
 
 // deleted returns the number of calls of dropAll.

@@ -8,6 +8,7 @@ package fetch
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // Networks decides which addresses may be contacted. The zero value permits the public internet. It
@@ -115,12 +116,7 @@ func (n *Networks) Check(addr netip.Addr) error {
 }
 
 func (n *Networks) allows(a netip.Addr) bool {
-	for _, p := range n.Allow {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Allow, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // permitted returns the addresses that may be contacted. If there are none, it returns the first

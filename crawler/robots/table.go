@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"unsafe"
 )
@@ -93,15 +94,7 @@ func (r *Rules) text(n int32) string {
 
 // beginning returns the longest node that begins a path, or -1.
 func (r *Rules) beginning(path string) int32 {
-	lo, hi := 0, len(r.nodes)
-	for lo < hi {
-		if mid := int(uint(lo+hi) / 2); r.text(int32(mid)) <= path {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	n := int32(lo - 1)
+	n := int32(sort.Search(len(r.nodes), func(i int) bool { return r.text(int32(i)) > path })) - 1
 	if n < 0 {
 		return n
 	}

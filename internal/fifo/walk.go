@@ -55,12 +55,7 @@ func (s *Store) EndWalk(w *Walk) {
 
 // Walked reports whether an owner is walked.
 func (s *Store) Walked(owner uint32) bool {
-	for _, w := range s.walks {
-		if w.Owner == owner {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.walks, func(w *Walk) bool { return w.Owner == owner })
 }
 
 // Gone ends the walks of an owner whose queues end.

@@ -9,6 +9,7 @@ package blocks
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"github.com/klauspost/compress/s2"
@@ -40,14 +41,9 @@ func (g Segment) Set(block uint32, bits []byte) {
 
 // Value encodes the segment.
 func (g Segment) Value(key []byte) []byte {
-	blocks := make([]uint32, 0, len(g))
-	for b := range g {
-		blocks = append(blocks, b)
-	}
-	slices.Sort(blocks)
 	var raw []byte
 	var before uint32
-	for _, b := range blocks {
+	for _, b := range slices.Sorted(maps.Keys(g)) {
 		raw = binary.AppendUvarint(raw, uint64(b-before))
 		raw = wire.AppendBytes(raw, g[b])
 		before = b
