@@ -50,7 +50,7 @@ func (c *Console) guarded(h http.Handler) http.Handler {
 		header.Set("X-Frame-Options", "DENY")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
-		if !c.knows(r.Host) {
+		if !Ours(r.Host, c.o.Names) {
 			writeJSON(w, http.StatusMisdirectedRequest, map[string]string{"error": "console: it does not answer under this name"})
 			return
 		}
@@ -62,14 +62,15 @@ func (c *Console) guarded(h http.Handler) http.Handler {
 	})
 }
 
-// knows reports whether a Host header is one of our names. A stranger may have another name resolve to
-// this address.
-func (c *Console) knows(host string) bool {
+// Ours reports whether a Host header names this machine: localhost, a loopback address, or one of names,
+// of which "*" stands for all. A stranger's web site may have its own name resolve to this address (DNS
+// rebinding).
+func Ours(host string, names []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))
-	if host == "localhost" || slices.ContainsFunc(c.o.Names, func(name string) bool { return name == "*" || strings.EqualFold(name, host) }) {
+	if host == "localhost" || slices.ContainsFunc(names, func(name string) bool { return name == "*" || strings.EqualFold(name, host) }) {
 		return true
 	}
 	a, err := netip.ParseAddr(host)

@@ -6,13 +6,12 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 )
@@ -104,12 +103,12 @@ func (t *Tokens) Role(secret string) (role Role, name string) {
 func (s *Service) Open() bool { return s.o.Tokens == nil && len(s.o.Certificates) == 0 }
 
 // Role returns a client's role and its name for the log, from its Authorization field (Bearer and a
-// token) and the names in its verified certificate.
-func (s *Service) Role(authorization string, names []string) (role Role, who string) {
+// token) and the names in its verified certificate; over is nil if its connection is in the clear.
+func (s *Service) Role(authorization string, over *tls.ConnectionState) (role Role, who string) {
 	if s.Open() {
 		return Operate, ""
 	}
-	for _, name := range names {
+	for _, name := range certified(over) {
 		if r := s.o.Certificates[name]; r > role {
 			role, who = r, name
 		}
@@ -124,20 +123,20 @@ func (s *Service) Role(authorization string, names []string) (role Role, who str
 	return role, who
 }
 
-// roleOf returns the role of the client that sent r.
-func (s *Service) roleOf(r *http.Request) (Role, string) {
-	var names []string
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		c := r.TLS.PeerCertificates[0]
-		names = append(append(names, c.DNSNames...), c.EmailAddresses...)
-		for _, u := range c.URIs {
-			names = append(names, u.String())
-		}
-		for _, ip := range c.IPAddresses {
-			names = append(names, ip.String())
-		}
+// certified returns the names in a client's verified certificate.
+func certified(over *tls.ConnectionState) (names []string) {
+	if over == nil || len(over.VerifiedChains) == 0 {
+		return nil
 	}
-	return s.Role(r.Header.Get("Authorization"), names)
+	c := over.PeerCertificates[0]
+	names = append(append(names, c.DNSNames...), c.EmailAddresses...)
+	for _, u := range c.URIs {
+		names = append(names, u.String())
+	}
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
 }
 
 // missing says which credentials a client without a role lacks.
@@ -149,18 +148,4 @@ func (s *Service) missing(r *http.Request) string {
 		return "no role is set for a name in the client's certificate"
 	}
 	return "a client's certificate is missing"
-}
-
-// ours reports whether a Host header names this machine. Others are refused: a web site may have its own
-// name resolve to this address (DNS rebinding).
-func (s *Service) ours(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	if host == "localhost" || slices.ContainsFunc(s.o.Names, func(name string) bool { return name == "*" || strings.EqualFold(name, host) }) {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
 }

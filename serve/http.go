@@ -250,13 +250,13 @@ func (c *call) parse(x *route) error {
 // admit checks that the client's role allows the request.
 func (s *Service) admit(c *call, x *route) error {
 	var role Role
-	role, c.who = s.roleOf(c.r)
+	role, c.who = s.Role(c.r.Header.Get("Authorization"), c.r.TLS)
 	switch {
 	case len(c.r.URL.RawQuery) > 16<<10:
 		return &problem{kind: "bad-request", status: http.StatusRequestURITooLong, detail: "the query is too long"}
 	case !slices.Contains([]string{"", "identity"}, c.r.Header.Get("Content-Encoding")):
 		return &problem{kind: "bad-request", status: http.StatusUnsupportedMediaType, detail: fmt.Sprintf("the body is encoded as %.40q; want it as it is", c.r.Header.Get("Content-Encoding"))}
-	case s.Open() && !s.ours(c.r.Host):
+	case s.Open() && !console.Ours(c.r.Host, s.o.Names):
 		return &problem{kind: "forbidden", status: http.StatusMisdirectedRequest, detail: "the service does not answer under this host name"}
 	case x.role == Anonymous || role >= x.role:
 		return nil
