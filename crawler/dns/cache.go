@@ -66,15 +66,6 @@ func (c *cache) put(name string, a answer, now time.Time) {
 	c.names[name] = c.used.PushFront(r)
 }
 
-func (c *cache) check() bool {
-	for name, e := range c.names {
-		if e.Value.(*record).name != name {
-			return false
-		}
-	}
-	return len(c.names) == c.used.Len() && c.used.Len() <= c.limit
-}
-
 // notFound returns the error for a name without an address.
 func notFound(name, why string) error {
 	return &net.DNSError{Err: why, Name: name, IsNotFound: true}

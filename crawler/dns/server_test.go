@@ -212,3 +212,12 @@ func addrs(names ...string) (out []netip.Addr) {
 }
 
 func fixed(a said) zone { return func(string, dnsmessage.Type) said { return a } }
+
+func (c *cache) check() bool {
+	for name, e := range c.names {
+		if e.Value.(*record).name != name {
+			return false
+		}
+	}
+	return len(c.names) == c.used.Len() && c.used.Len() <= c.limit
+}

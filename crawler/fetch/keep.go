@@ -138,21 +138,3 @@ func (k *keeper) removeLocked(e *list.Element) *conn {
 	}
 	return c
 }
-
-// check verifies that map and list agree.
-func (k *keeper) check() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	n := 0
-	for key, all := range k.idle {
-		if n += len(all); len(all) == 0 {
-			return false
-		}
-		for _, e := range all {
-			if e.Value.(*conn).key != key {
-				return false
-			}
-		}
-	}
-	return n == k.order.Len()
-}

@@ -194,3 +194,21 @@ func TestKeptConnectionsThroughAProxy(t *testing.T) {
 		assert.Equal(t, i > 0, res.Timing.Reused)
 	}
 }
+
+// check verifies that map and list agree.
+func (k *keeper) check() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := 0
+	for key, all := range k.idle {
+		if n += len(all); len(all) == 0 {
+			return false
+		}
+		for _, e := range all {
+			if e.Value.(*conn).key != key {
+				return false
+			}
+		}
+	}
+	return n == k.order.Len()
+}

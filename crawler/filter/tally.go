@@ -70,15 +70,3 @@ func (t *tally) insert(x *table) *list.Element {
 	t.hosts[x.host] = e
 	return e
 }
-
-// check verifies that the table and the list agree and are bounded.
-func (t *tally) check() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.hosts {
-		if len(e.Value.(*table).counts) > maxPerTable {
-			return false
-		}
-	}
-	return len(t.hosts) == t.used.Len() && len(t.hosts) <= maxHosts
-}

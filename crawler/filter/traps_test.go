@@ -176,3 +176,15 @@ func FuzzTraps(f *testing.F) {
 		g.Fetched(x)
 	})
 }
+
+// check verifies that the table and the list agree and are bounded.
+func (t *tally) check() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.hosts {
+		if len(e.Value.(*table).counts) > maxPerTable {
+			return false
+		}
+	}
+	return len(t.hosts) == t.used.Len() && len(t.hosts) <= maxHosts
+}
