@@ -125,24 +125,14 @@ func appendEntry(dst, key, value []byte) []byte {
 // openBlobs opens the files below dir, which are on the medium. They are only read from now on: the
 // end of the last one may be torn.
 func openBlobs(dir string, c Config) (*blobs, error) {
-	b := &blobs{path: filepath.Join(dir, blobFolder), sizes: c.sizes, safe: c.Sync, flush: c.flush, write: c.write, files: map[uint32]*blob{}, next: 1}
-	if err := os.MkdirAll(b.path, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, blobFolder), 0o755); err != nil {
 		return nil, err
 	}
-	names, err := os.ReadDir(b.path)
+	b, err := readBlobs(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range names {
-		f, err := openBlob(b.path, n.Name())
-		if err != nil {
-			return nil, errors.Join(err, b.close())
-		}
-		if f != nil {
-			b.files[f.id] = f
-			b.next = max(b.next, f.id+1)
-		}
-	}
+	b.sizes, b.safe, b.flush, b.write = c.sizes, c.Sync, c.flush, c.write
 	return b, nil
 }
 

@@ -155,7 +155,7 @@ func (f *blob) remove() error {
 
 // readBlobs opens the files of values of a folder.
 func readBlobs(dir string) (*blobs, error) {
-	b := &blobs{path: filepath.Join(dir, blobFolder), files: map[uint32]*blob{}}
+	b := &blobs{path: filepath.Join(dir, blobFolder), files: map[uint32]*blob{}, next: 1}
 	names, err := os.ReadDir(b.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -167,6 +167,7 @@ func readBlobs(dir string) (*blobs, error) {
 		}
 		if f != nil {
 			b.files[f.id] = f
+			b.next = max(b.next, f.id+1)
 		}
 	}
 	return b, nil
