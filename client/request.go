@@ -4,6 +4,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,9 +82,7 @@ func (p *problem) err() *ProblemError {
 	if p.Type != "" && p.Type != "about:blank" {
 		e.Type = path.Base(p.Type)
 	}
-	if e.Detail == "" {
-		e.Detail = p.Title
-	}
+	e.Detail = cmp.Or(e.Detail, p.Title)
 	return e
 }
 
@@ -120,9 +119,7 @@ func jsonRequest(method, path string, x any) (*request, error) {
 // once sends a request and passes the body of a successful response to read. Timeout 0 means
 // Options.Timeout.
 func (c *Client) once(ctx context.Context, q *request, timeout time.Duration, read func(io.Reader) error) error {
-	if timeout == 0 {
-		timeout = c.o.Timeout
-	}
+	timeout = cmp.Or(timeout, c.o.Timeout)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,10 +163,7 @@ func (q *query) flag(name string) bool {
 }
 
 func (q *query) scope(f *frontier.Frontier) frontier.Scope {
-	s := q.str("scope")
-	if s == "" {
-		s = "*"
-	}
+	s := cmp.Or(q.str("scope"), "*")
 	scope, err := ScopeOf(f, s)
 	if err == nil {
 		err = f.CheckScope(scope)

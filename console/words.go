@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -15,9 +16,7 @@ import (
 // notice formats an event.
 func notice(e frontier.Event) Notice {
 	n := Notice{At: e.Time.UTC(), Kind: e.Kind.String(), Host: e.Host, URL: e.URL}
-	if n.Host == "" {
-		n.Host = e.Scope.String()
-	}
+	n.Host = cmp.Or(n.Host, e.Scope.String())
 	var said []string
 	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
 	if e.Reason != "" {

@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"encoding/base32"
@@ -68,9 +69,7 @@ func (r *run) endOf(l frontier.Lease, o frontier.Outcome) (x crawllog.Record, ok
 		x.Outcome, x.Rule, x.Reason = crawllog.Refused, r.saw.why.Rule, shortened(r.saw.why.Detail)
 	case o.Result == frontier.Failed:
 		x.Outcome = crawllog.Failed
-		if x.Reason == "" {
-			x.Reason = o.Failure.String()
-		}
+		x.Reason = cmp.Or(x.Reason, o.Failure.String())
 		if !r.c.frontier.TriesAgain(l, o) && !r.probing(l.Host) {
 			x.Outcome = crawllog.GivenUp
 		}

@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -33,12 +34,8 @@ func (h HTML) withDefaults(o *Options) HTML {
 	if h.Normalizer == nil {
 		h.Normalizer = o.Normalizer
 	}
-	if h.MaxLinks == 0 {
-		h.MaxLinks = o.MaxLinks
-	}
-	if h.Kinds == 0 {
-		h.Kinds = link.Pages
-	}
+	h.MaxLinks = cmp.Or(h.MaxLinks, o.MaxLinks)
+	h.Kinds = cmp.Or(h.Kinds, link.Pages)
 	if o.Requisites {
 		h.Kinds |= link.Requisites
 	}

@@ -255,9 +255,7 @@ func (t *Transport) dial(ctx context.Context, network, to string) (net.Conn, err
 			t.book.answered(c.name, a)
 			return conn, nil
 		}
-		if failed == nil {
-			failed = err
-		}
+		failed = cmp.Or(failed, err)
 	}
 	return nil, failed
 }

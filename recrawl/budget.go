@@ -4,6 +4,7 @@
 package recrawl
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -59,9 +60,7 @@ func (s *Scheduler) tally(p Page, at time.Time) {
 			gap = min(gap, 100*b.gap) // a pause is not slowness
 		}
 		b.elapsed += gap
-		if b.gap == 0 {
-			b.gap = gap
-		}
+		b.gap = cmp.Or(b.gap, gap)
 		b.gap += (gap - b.gap) / 64
 	}
 	b.last = at

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -278,9 +279,7 @@ func (s *Service) streamLeases(c *call) error {
 	if r.WaitS != 0 {
 		return badRequest("wait_s: a stream waits for as long as it lasts")
 	}
-	if r.Max == 0 {
-		r.Max = 64
-	}
+	r.Max = cmp.Or(r.Max, 64)
 	over, err := c.waits()
 	if err != nil {
 		return err

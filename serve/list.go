@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"iter"
@@ -39,9 +40,7 @@ func (c *call) list() (*listing, error) {
 			return nil, badRequest("n is %.40q; want a number, 0 or more", v)
 		}
 	}
-	if n == 0 {
-		n = -1
-	}
+	n = cmp.Or(n, -1)
 	release, err := c.scan()
 	if err != nil {
 		return nil, err

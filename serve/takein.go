@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,7 @@ import (
 // functions of o.
 func (s *Service) Import(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
 	home, _ := s.Crawl(DefaultCrawl)
-	if o.Crawl == 0 {
-		o.Crawl = home
-	}
+	o.Crawl = cmp.Or(o.Crawl, home)
 	in := &takenIn{s: s, given: names{crawl: map[string]uint32{}, name: map[uint32]string{}}}
 	o.CheckValue, o.CheckCrawl = in.checkValue, in.checkCrawl
 	x, err := s.f.Import(ctx, r, o)

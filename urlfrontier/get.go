@@ -3,6 +3,7 @@
 package urlfrontier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -37,9 +38,7 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 	if len(w.key) > maxKey {
 		return nil
 	}
-	if w.hold == 0 {
-		w.hold = defaultHold
-	}
+	w.hold = cmp.Or(w.hold, defaultHold)
 	if most := s.svc.MaxLease(); w.hold > most {
 		s.clamped.Do(func() {
 			s.log.Warn("urlfrontier: clients ask for longer leases than they may have, and get shorter ones", "client", clientOf(stream.Context()), "asked", w.hold, "most", most)

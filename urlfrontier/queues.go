@@ -3,6 +3,7 @@
 package urlfrontier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -94,10 +95,7 @@ func (s *Server) ListCrawls(context.Context, *pb.Local) (*pb.StringList, error) 
 
 // ListQueues implements URLFrontier.
 func (s *Server) ListQueues(ctx context.Context, p *pb.Pagination) (*pb.QueueList, error) {
-	size := int(p.GetSize())
-	if size == 0 {
-		size = pageSize
-	}
+	size := cmp.Or(int(p.GetSize()), pageSize)
 	out := &pb.QueueList{Start: p.GetStart(), CrawlID: serve.Normal(p.GetCrawlID())}
 	id, ok := s.svc.Crawl(p.GetCrawlID())
 	if !ok {

@@ -3,6 +3,7 @@
 package urlfrontier
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -114,9 +115,7 @@ func (s *Server) ListURLs(p *pb.ListUrlParams, stream grpc.ServerStreamingServer
 		crawl: p.GetCrawlID(), key: p.GetKey(), filter: p.GetFilter(), ignoreCase: p.GetIgnoreCase(),
 		start: int(p.GetStart()), size: int(p.GetSize()),
 	}
-	if x.size == 0 {
-		x.size = pageSize
-	}
+	x.size = cmp.Or(x.size, pageSize)
 	return s.sendEach(x, stream)
 }
 

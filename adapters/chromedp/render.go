@@ -3,6 +3,7 @@
 package frontierchromedp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ func New(o Options) (*Renderer, error) {
 	if err := errors.Join(o.validate(), err); err != nil {
 		return nil, err
 	}
-	if o.Fetch.MaxBody == 0 {
-		o.Fetch.MaxBody = 10 << 20
-	}
+	o.Fetch.MaxBody = cmp.Or(o.Fetch.MaxBody, 10<<20)
 	return &Renderer{Fetcher: f, opts: o, tabs: make(chan struct{}, o.Tabs), scripts: newScripts(o.ScriptTTL, o.ScriptMemory), rules: newRules(o.Fetch.UserAgent)}, nil
 }
 

@@ -3,6 +3,7 @@
 package frontierchromedp
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -36,9 +37,7 @@ type siteRules struct {
 }
 
 func newRules(agent string) *rules {
-	if agent == "" {
-		agent = fetch.DefaultUserAgent
-	}
+	agent = cmp.Or(agent, fetch.DefaultUserAgent)
 	return &rules{agent: agent, sites: map[string]siteRules{}}
 }
 

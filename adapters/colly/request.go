@@ -7,6 +7,7 @@ package frontiercolly
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -166,9 +167,7 @@ func requestOf(e frontier.Entry) (request, error) {
 
 // of returns the request as one of a collector.
 func (k request) of(c *colly.Collector) (*colly.Request, error) {
-	if k.Method == "" {
-		k.Method = http.MethodGet
-	}
+	k.Method = cmp.Or(k.Method, http.MethodGet)
 	if k.Host != "" { // colly takes it from the headers only
 		if k.Headers = k.Headers.Clone(); k.Headers == nil {
 			k.Headers = http.Header{}

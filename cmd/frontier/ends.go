@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -96,10 +97,7 @@ func atLimit(f *frontier.Frontier) bool {
 
 // trouble explains why nothing was fetched.
 func (s *settings) trouble(p crawler.Progress) string {
-	why := p.Trouble
-	if why == "" {
-		why = counted(p)
-	}
+	why := cmp.Or(p.Trouble, counted(p))
 	if p.Blocked > 0 {
 		why += "; -allow-network " + s.private() + " contacts it all the same"
 	}

@@ -151,9 +151,7 @@ func live(ctx context.Context, cmd *cli.Command, budget float64, strategy plan.S
 	if x.Pages+unseen == 0 {
 		return nil, nil, fmt.Errorf("no pages are known in %s yet", dir)
 	}
-	if budget == 0 {
-		budget = x.Budget
-	}
+	budget = cmp.Or(budget, x.Budget)
 	period := cmd.Duration("period")
 	m := plan.Live(s, float64(unseen), period, cmd.Int("periods"), budget, strategy)
 	o := &outlook{Saved: saved, Pages: float64(x.Pages), New: float64(unseen), Period: period.Seconds(), Within: m.Periods, Budget: budget * period.Seconds()}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -466,10 +467,7 @@ func (s *server) page(at net.Addr) string {
 // answerGRPC serves calls of the URLFrontier API until stop is called. When stop's context ends, calls
 // under way are cut. An earlier error goes to failed.
 func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *frontierserve.Service, log *slog.Logger, failed chan<- error) (stop func(context.Context) error, err error) {
-	wait := s.wait
-	if wait == 0 {
-		wait = -1
-	}
+	wait := cmp.Or(s.wait, -1)
 	api, err := urlfrontier.New(ctx, service, urlfrontier.Options{Wait: wait, TempDir: s.dir, Advertised: []string{l.Addr().String()}, Logger: log, Level: &s.log.level})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"time"
@@ -176,9 +177,7 @@ func (s *settings) judgeCrawl() {
 	if s.crawler.Grace < 0 {
 		s.bad("want >= 0", "grace")
 	}
-	if s.crawler.Grace == 0 {
-		s.crawler.Grace = 1 // because 0 means the default to Options
-	}
+	s.crawler.Grace = cmp.Or(s.crawler.Grace, 1) // because 0 means the default to Options
 }
 
 // leastMemory is the least memory of a frontier, in bytes.

@@ -4,6 +4,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,10 +69,7 @@ func (m *Module) contact(rawURL string) (*Contact, error) {
 	if m.opts.extras(u).proxy != nil {
 		return nil, &Error{URL: rawURL, Class: Blocked, Err: fmt.Errorf("the host has a proxy; %s cannot go through one", m.scheme)}
 	}
-	port := u.Port()
-	if port == "" {
-		port = m.port
-	}
+	port := cmp.Or(u.Port(), m.port)
 	return &Contact{Path: path, opts: &m.opts, address: net.JoinHostPort(u.Hostname(), port)}, nil
 }
 

@@ -8,6 +8,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -100,9 +101,7 @@ func (o *Options) connectTo(ctx context.Context, network, port string, addrs []n
 				}
 				return a.conn, nil
 			}
-			if first == nil {
-				first = a.err
-			}
+			first = cmp.Or(first, a.err)
 			if ctx.Err() == nil {
 				d.res.Failed = append(d.res.Failed, addrs[a.n])
 			}

@@ -3,6 +3,7 @@
 package processing
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -36,9 +37,7 @@ type ArchiveOptions struct {
 // repeats. URLs store the page that led to them (Options.Via) for the metadata. AddArchive's
 // handlers run before the OnPage and OnRobots already set in o.
 func AddArchive(o *crawler.Options, w *warc.Writer, a ArchiveOptions) {
-	if a.UserAgent == "" {
-		a.UserAgent = o.UserAgent
-	}
+	a.UserAgent = cmp.Or(a.UserAgent, o.UserAgent)
 	pages := Archive(w, a.UserAgent)
 	if a.HonourNoArchive {
 		pages = UnlessNoArchive(pages, a.UserAgent)

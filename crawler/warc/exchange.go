@@ -296,9 +296,7 @@ func indexLine(r *Record, block []byte) *IndexLine {
 	l := &IndexLine{Key: SURT(r.TargetURI), Date: r.Date, URL: r.TargetURI, Digest: r.Header.Get("WARC-Payload-Digest")}
 	if r.Type == Resource {
 		l.MIME = mediaType(media.Parse(r.Header.Get("Content-Type")))
-		if l.Digest == "" {
-			l.Digest = r.Header.Get("WARC-Block-Digest")
-		}
+		l.Digest = cmp.Or(l.Digest, r.Header.Get("WARC-Block-Digest"))
 		return l
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(block)), &http.Request{Method: http.MethodHead})

@@ -5,6 +5,7 @@ package warc
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,10 +59,7 @@ func (e *Exchange) requestBlock() []byte {
 	if u, err := url.Parse(e.URL); err == nil {
 		target, host = u.RequestURI(), u.Host
 	}
-	method := e.Method
-	if method == "" {
-		method = http.MethodGet
-	}
+	method := cmp.Or(e.Method, http.MethodGet)
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", method, target)
 	if host != "" && e.RequestHeader.Get("Host") == "" {
 		fmt.Fprintf(&b, "Host: %s\r\n", host)

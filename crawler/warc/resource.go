@@ -4,6 +4,7 @@ package warc
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,10 +32,7 @@ func (e *Exchange) others(s sum) []*Record {
 	if e.Status/100 != 2 {
 		return []*Record{meta}
 	}
-	kind := e.Header.Get("Content-Type")
-	if kind == "" {
-		kind = "application/octet-stream"
-	}
+	kind := cmp.Or(e.Header.Get("Content-Type"), "application/octet-stream")
 	main := &Record{Type: Resource, ID: NewID(), Date: e.Date, TargetURI: e.URL, Block: e.Payload, Header: Header{
 		{"Content-Type", cleanLine(kind)}, {"WARC-IP-Address", e.IP}, {"WARC-Truncated", e.Truncated}, {"WARC-Payload-Digest", s.digest},
 	}}

@@ -1,6 +1,9 @@
 package dump
 
-import "sync"
+import (
+	"cmp"
+	"sync"
+)
 
 const pendingMax = 1024 // commits of an import in progress
 
@@ -23,9 +26,7 @@ func (p *Pending) Begin() func(error) {
 	p.ended.Add(1)
 	return func(err error) {
 		p.mu.Lock()
-		if p.err == nil {
-			p.err = err
-		}
+		p.err = cmp.Or(p.err, err)
 		p.mu.Unlock()
 		<-p.slots
 		p.ended.Done()

@@ -3,6 +3,7 @@
 package ftp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,12 +36,8 @@ type Fetcher struct {
 // New returns a Fetcher, or an error that names every option out of range.
 func New(o Options) (*Fetcher, error) {
 	f := &Fetcher{user: o.User, password: o.Password}
-	if f.user == "" {
-		f.user = "anonymous"
-	}
-	if f.password == "" {
-		f.password = "anonymous@"
-	}
+	f.user = cmp.Or(f.user, "anonymous")
+	f.password = cmp.Or(f.password, "anonymous@")
 	var err error
 	if strings.ContainsAny(f.user+f.password, "\r\n\x00") {
 		err = errors.New("ftp: options: User and Password have line ends; want none")

@@ -6,6 +6,7 @@ package kv
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -230,9 +231,7 @@ func (x *inspector) keyLogs() error {
 		}
 		w := walState{name: name}
 		end := badgerfiles.LogCells(data, badgerfiles.LogHead, func(c badgerfiles.Cell) {
-			if w.first == 0 {
-				w.first = c.Version
-			}
+			w.first = cmp.Or(w.first, c.Version)
 			w.last = max(w.last, c.Version)
 		})
 		w.garbage = data[end:]
@@ -271,9 +270,7 @@ func (x *inspector) goesOn(data []byte) bool {
 	first := uint64(0)
 	for at := badgerfiles.NextLogEntry(data, 0, metaApart); at >= 0; {
 		c, n := badgerfiles.LogEntry(data[at:])
-		if first == 0 {
-			first = c.Version
-		}
+		first = cmp.Or(first, c.Version)
 		if c.Version != first {
 			return true
 		}

@@ -6,6 +6,7 @@
 package kv
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -124,9 +125,7 @@ func (s *Salvage) manifest(x *inspector) (whole bool) {
 		if data, err := x.read(name); err == nil && len(data) > badgerfiles.LogHead {
 			w := walState{name: name}
 			badgerfiles.LogCells(data, badgerfiles.LogHead, func(c badgerfiles.Cell) {
-				if w.first == 0 {
-					w.first = c.Version
-				}
+				w.first = cmp.Or(w.first, c.Version)
 				w.last = max(w.last, c.Version)
 			})
 			x.logs = append(x.logs, w)

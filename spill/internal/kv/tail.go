@@ -8,6 +8,7 @@
 package kv
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"os"
@@ -54,9 +55,7 @@ func (x *inspector) tornLogs(names []string) error {
 			n++
 			if txn[0].Meta&badgerfiles.MetaTxn != 0 {
 				w.last = txn[0].Version
-				if w.first == 0 {
-					w.first = w.last
-				}
+				w.first = cmp.Or(w.first, w.last)
 			}
 			return true
 		})
