@@ -85,12 +85,16 @@ type recovery struct {
 }
 
 func (rc *recovery) run() error {
-	steps := []func() error{
+	return inOrder(rc.ctx,
 		rc.loadState, rc.survey, rc.surveyLog, rc.complete, rc.openRuns, rc.install,
 		rc.begin, rc.marks, rc.deadBits, rc.parts, rc.timed, rc.batches, rc.continued, rc.rows, rc.discard, rc.sweepRuns,
-	}
+	)
+}
+
+// inOrder takes steps until one fails or ctx ends.
+func inOrder(ctx context.Context, steps ...func() error) error {
 	for _, step := range steps {
-		if err := rc.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if err := step(); err != nil {

@@ -132,17 +132,9 @@ func (r *repair) run() error {
 	for _, d := range r.in.Damage {
 		r.lost(Loss{What: "file", File: d.File, URLs: -1, Err: d.Err})
 	}
-	for _, step := range []func() error{
+	return inOrder(r.ctx,
 		r.stamp, r.readState, r.findStrays, r.readLog, r.copyBlocks, r.copyTimed, r.copyDead, r.copyRows, r.writeLog, r.copyMarks, r.finish,
-	} {
-		if err := r.ctx.Err(); err != nil {
-			return err
-		}
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
+	)
 }
 
 func (r *repair) lost(l Loss) { r.report.Lost = append(r.report.Lost, l) }
