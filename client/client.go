@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +28,8 @@ type Options struct {
 	// TLS configures https: the authorities to trust, and a client certificate. Nil means the system's
 	// defaults.
 	TLS *tls.Config
-	// Dial connects to the server. Nil means TCP, or the address's Unix socket.
+	// Dial connects to the server. Nil means TCP, or the address's Unix socket. Each of several addresses
+	// has an equal part of Timeout to be connected.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// LeaseTime is how long leases last. Zero means the server's default.
 	LeaseTime time.Duration
@@ -47,28 +47,29 @@ type Options struct {
 
 // Client is a served frontier. It is safe for concurrent use.
 type Client struct {
-	o        Options  // read-only after New
-	base     string   // of all URLs, without a final slash
-	crawls   []string // to take URLs from; nil: all
-	http     *http.Client
+	o        Options         // read-only after New
+	crawls   []string        // to take URLs from; nil: all
+	servers  []*server       // of the frontier, one or more, in the order of their addresses
 	ctx      context.Context // ends with Close
 	end      context.CancelFunc
 	requests sync.WaitGroup // requests shared by several callers
 
 	mu      sync.Mutex
+	at      int            // guarded by mu; the server to ask: each failure of it moves on to the next
 	closed  bool           // guarded by mu
 	waiters []*waiter      // guarded by mu; calls of Next, the longest-waiting first
 	asked   int            // guarded by mu; leases that running polls ask for
 	polls   int            // guarded by mu; number of running polls
 	ends    []*ending      // guarded by mu; calls of Done not yet in a request
 	senders int            // guarded by mu; number of running requests
-	away    bool           // guarded by mu; the last request did not reach the server
+	away    bool           // guarded by mu; no server has answered since one failed
 	tries   int            // guarded by mu; consecutive failed polls
 	last    frontier.Stats // guarded by mu; the latest
 }
 
 // New returns a Client of the server at an address: http://HOST:PORT, https://HOST:PORT, or unix:PATH for
-// a Unix socket. It does not contact the server. Close the Client after use.
+// a Unix socket. Several addresses of one frontier are separated by commas, each given once; an address
+// has no comma. New does not contact the server. Close the Client after use.
 func New(address string, o Options) (*Client, error) {
 	c := &Client{o: o}
 	errs := unit.CheckAll("", o)
@@ -88,31 +89,20 @@ func New(address string, o Options) (*Client, error) {
 	if o.LeaseTime > 0 && o.LeaseTime < time.Second {
 		errs = append(errs, fmt.Errorf("out of range: LeaseTime is %v; want 1s or more", o.LeaseTime))
 	}
-	dial := o.Dial
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		if path == "" {
-			errs = append(errs, errors.New("the address unix: has no path"))
+	list := strings.Split(address, ",")
+	for i, address := range list {
+		address = strings.TrimSpace(address)
+		list[i] = strings.TrimSuffix(address, "/")
+		x, err := newServer(address, o, c.o.Timeout/time.Duration(len(list)))
+		if err == nil && slices.Contains(list[:i], list[i]) {
+			err = fmt.Errorf("the address %q is there twice", address)
 		}
-		if dial == nil {
-			dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
-				var d net.Dialer
-				return d.DialContext(ctx, "unix", path)
-			}
-		}
-		address = "http://localhost" // the server answers to local names only
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		errs = append(errs, fmt.Errorf("the address is %q; want http://HOST:PORT, https://HOST:PORT or unix:PATH", address))
+		errs = append(errs, err)
+		c.servers = append(c.servers, x)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	c.base = strings.TrimSuffix(u.String(), "/")
-	c.http = &http.Client{Transport: &http.Transport{
-		DialContext: dial, TLSClientConfig: o.TLS, ForceAttemptHTTP2: true,
-		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 10 * time.Second,
-	}}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -135,7 +125,9 @@ func (c *Client) Close() error {
 	}
 	c.ends = nil
 	c.mu.Unlock()
-	c.http.CloseIdleConnections()
+	for _, x := range c.servers {
+		x.http.CloseIdleConnections()
+	}
 	return nil
 }
 

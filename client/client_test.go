@@ -51,6 +51,8 @@ func TestServed(t *testing.T) {
 type wire struct {
 	f        *frontier.Frontier
 	conns    chan net.Conn
+	mu       sync.Mutex
+	theirs   []net.Conn // guarded by mu; all there were
 	ended    chan struct{}
 	once     sync.Once
 	requests atomic.Int64
@@ -78,11 +80,24 @@ func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, errors.New("connection refused")
 	}
 	ours, theirs := net.Pipe()
+	w.mu.Lock()
+	w.theirs = append(w.theirs, theirs)
+	w.mu.Unlock()
 	select {
 	case w.conns <- theirs:
 		return ours, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// kill ends the server as kill -9 does.
+func (w *wire) kill() {
+	w.down.Store(true)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.theirs {
+		c.Close()
 	}
 }
 
@@ -116,18 +131,28 @@ func newWire(t *testing.T, o frontier.Options) *wire {
 }
 
 func wireTo(t *testing.T, o frontier.Options) *wire {
+	f := opened(t, o)
+	return wireOf(t, f, serverOf(t, f))
+}
+
+func opened(t *testing.T, o frontier.Options) *frontier.Frontier {
 	f, err := frontier.Open(t.Context(), o)
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, f.Check())
+		assert.NoError(t, f.Close())
+	})
+	return f
+}
+
+func wireOf(t *testing.T, f *frontier.Frontier, h http.Handler) *wire {
 	w := &wire{f: f, conns: make(chan net.Conn), ended: make(chan struct{})}
-	h := serverOf(t, f)
 	s := &http.Server{Handler: http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) { w.ServeHTTP(to, r, h) })}
 	var running sync.WaitGroup
 	running.Go(func() { assert.ErrorIs(t, s.Serve(w), http.ErrServerClosed) })
 	t.Cleanup(func() {
 		assert.NoError(t, s.Close())
 		running.Wait()
-		assert.NoError(t, f.Check())
-		assert.NoError(t, f.Close())
 	})
 	return w
 }

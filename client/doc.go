@@ -27,6 +27,17 @@
 // then, and Done returns frontier.ErrNotLeased. A lease that was lost on its way to the client also ends
 // there. So no host is contacted too early.
 //
+// # Several addresses
+//
+//	f, err := client.New("http://a:8348,http://b:8348,unix:/run/frontier", client.Options{})
+//
+// They are several addresses of one frontier, such as a server and its stand-by or nodes behind one
+// store. Requests go to one of them, at first to the first. If it cannot be reached, gives no whole
+// answer, or answers with status 429, 502, 503 or 504, they go to the next, and after the last to the
+// first again; each is asked at the intervals of one. An error says why each failed. A request that is
+// repeated at another address does what it does at the same one. Only a Delete whose answer was lost
+// counts at another server what was left.
+//
 // # Differences from a Frontier
 //
 // A Client has one crawl, named by Options.Crawl, with the number 0 in each Entry and Scope. In

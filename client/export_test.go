@@ -4,5 +4,7 @@ import "net/http"
 
 // Over puts something between a Client and its connections.
 func Over(c *Client, over func(http.RoundTripper) http.RoundTripper) {
-	c.http.Transport = over(c.http.Transport)
+	for _, s := range c.servers {
+		s.http.Transport = over(s.http.Transport)
+	}
 }

@@ -74,13 +74,18 @@ func (c *Client) Work(ctx context.Context, n int, fn func(context.Context, front
 	return frontier.Work(ctx, c, n, fn)
 }
 
-// TryNext returns a lease if there is one now, as frontier.Frontier.TryNext does. If the server is
-// unreachable, it returns an error.
+// TryNext returns a lease if there is one now, as frontier.Frontier.TryNext does. If no server is
+// reachable, it returns an error.
 func (c *Client) TryNext() (frontier.Lease, time.Time, error) {
 	if c.isClosed() {
 		return frontier.Lease{}, time.Time{}, frontier.ErrClosed
 	}
 	a, asked, err := c.take(1, 0)
+	for range c.servers[1:] {
+		if _, away := errors.AsType[*awayError](err); away {
+			a, asked, err = c.take(1, 0)
+		}
+	}
 	if err == nil && len(a.Leases) == 0 {
 		if err = a.over(); err == nil {
 			return frontier.Lease{}, a.at(), frontier.ErrNotDue

@@ -87,9 +87,17 @@ func (p *problem) err() *ProblemError {
 }
 
 // awayError is the failure of a request that got no response: it may be repeated.
-type awayError struct{ err error }
+type awayError struct {
+	err   error
+	tried string // addresses and their failures, if the client has several addresses
+}
 
-func (e *awayError) Error() string { return "client: the server is away: " + e.err.Error() }
+func (e *awayError) Error() string {
+	if e.tried != "" {
+		return "client: no server answers: " + e.tried
+	}
+	return "client: the server is away: " + e.err.Error()
+}
 func (e *awayError) Unwrap() error { return e.err }
 
 // request is a request with all its retries.
@@ -123,7 +131,8 @@ func (c *Client) once(ctx context.Context, q *request, timeout time.Duration, re
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	h, err := http.NewRequestWithContext(ctx, q.method, c.base+q.path, bytes.NewReader(q.body))
+	s := c.server()
+	h, err := http.NewRequestWithContext(ctx, q.method, s.base+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
@@ -136,25 +145,25 @@ func (c *Client) once(ctx context.Context, q *request, timeout time.Duration, re
 		h.Header.Set("Authorization", "Bearer "+c.o.Token)
 	}
 	q.sent = time.Now()
-	res, err := c.http.Do(h)
+	res, err := s.http.Do(h)
 	if err != nil {
-		return c.missed(err)
+		return c.missed(s, err)
 	}
 	defer res.Body.Close()
 	body := io.LimitReader(res.Body, maxAnswer)
 	if res.StatusCode >= 400 {
-		return c.refused(q, refusal(res, body))
+		return c.refused(s, q, refusal(res, body))
 	}
 	if err = read(body); err == nil {
 		_, err = io.Copy(io.Discard, body)
 	}
 	if e, ok := errors.AsType[*ProblemError](err); ok { // in the last line of the body
-		return c.refused(q, e)
+		return c.refused(s, q, e)
 	}
 	if err != nil {
-		return c.missed(err)
+		return c.missed(s, err)
 	}
-	c.heard()
+	c.heard(s)
 	return nil
 }
 
@@ -173,41 +182,15 @@ func refusal(res *http.Response, body io.Reader) *ProblemError {
 }
 
 // refused returns the error of a request that the server refused.
-func (c *Client) refused(q *request, e *ProblemError) error {
+func (c *Client) refused(s *server, q *request, e *ProblemError) error {
 	if e.passes() {
-		return c.missed(e)
+		return c.missed(s, e)
 	}
-	c.heard()
+	c.heard(s)
 	if q.key != "" && e.Type == "conflict" { // its first try is still running
-		return &awayError{e}
+		return &awayError{err: e}
 	}
 	return e
-}
-
-// missed returns the error of a request that may be repeated. It logs the first one.
-func (c *Client) missed(err error) error {
-	if c.isClosed() {
-		return frontier.ErrClosed
-	}
-	c.mu.Lock()
-	first := !c.away
-	c.away = true
-	c.mu.Unlock()
-	if first {
-		c.o.Logger.Warn("the frontier's server is away: requests are repeated", "address", c.base, "error", err)
-	}
-	return &awayError{err}
-}
-
-// heard records that the server is reachable.
-func (c *Client) heard() {
-	c.mu.Lock()
-	back := c.away
-	c.away, c.tries = false, 0
-	c.mu.Unlock()
-	if back {
-		c.o.Logger.Info("the frontier's server is back", "address", c.base)
-	}
 }
 
 // do repeats a request until it is answered or ctx ends.
@@ -236,14 +219,16 @@ func (c *Client) within(q *request, read func(io.Reader) error) error {
 	return c.do(ctx, q, read)
 }
 
-// pause waits before a retry. It returns false if ctx or the Client has ended.
+// pause waits before a retry. Several servers share the pauses of one, as each is asked in its turn. It
+// returns false if ctx or the Client has ended.
 func (c *Client) pause(ctx context.Context, tries int, err error) bool {
-	d := min(firstPause<<min(tries, 10), lastPause)
+	n := len(c.servers)
+	d := min(firstPause<<min(tries/n, 10), lastPause)
 	if e, ok := errors.AsType[*ProblemError](err); ok {
 		d = max(d, min(e.wait, lastPause))
 	}
 	select {
-	case <-time.After(d):
+	case <-time.After(d / time.Duration(n)):
 		return true
 	case <-ctx.Done():
 	case <-c.ctx.Done():
