@@ -23,7 +23,7 @@ type servedFlags struct {
 }
 
 func (f *servedFlags) define(fs *flagSet) {
-	fs.StringVar(&f.address, "frontier", "", "`address` of a frontier that is served: http://HOST:PORT, https://HOST:PORT or unix:PATH; it keeps the crawl, its hosts' clocks, rules and limits (default: one in this process)")
+	fs.StringVar(&f.address, "frontier", "", "`address` of a frontier that is served: http://HOST:PORT, https://HOST:PORT or unix:PATH, or several of one frontier with commas between them; it keeps the crawl, its hosts' clocks, rules and limits (default: one in this process)")
 	fs.StringVar(&f.crawl, "frontier-crawl", "", "`name` of the crawl there (default: DEFAULT, and URLs of any crawl are fetched)")
 	fs.StringVar(&f.token, "frontier-token", "", "token that the server asks for, as env:NAME or file:PATH")
 }

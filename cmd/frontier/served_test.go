@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +24,14 @@ import (
 
 // served is a frontier that is served under an address to those with the token secret.
 func served(t *testing.T) (*frontier.Frontier, string) {
+	f, h := servedBy(t)
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return f, s.URL
+}
+
+// servedBy is a frontier and what serves it to those with the token secret.
+func servedBy(t *testing.T) (*frontier.Frontier, http.Handler) {
 	o := service.Frontier(frontier.Options{Delay: frontier.FixedDelay(time.Millisecond)})
 	o.KeepOpen = false // so that crawls end
 	f, err := frontier.Open(t.Context(), o)
@@ -30,14 +40,12 @@ func served(t *testing.T) (*frontier.Frontier, string) {
 	require.NoError(t, err)
 	s, err := service.New(f, service.Options{Tokens: tokens})
 	require.NoError(t, err)
-	h := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
 		assert.NoError(t, s.Close())
-		h.Close()
 		assert.NoError(t, f.Check())
 		assert.NoError(t, f.Close())
 	})
-	return f, h.URL
+	return f, s.Handler()
 }
 
 func crawlAt(ctx context.Context, args ...string) (status int, stdout, stderr string) {
@@ -70,6 +78,41 @@ func TestCrawlServed(t *testing.T) {
 	assert.EqualValues(t, 44, f.Stats().Known, "40 pages, those that are missing, and /private")
 }
 
+// A crawl whose server stops goes on at the frontier's next address. At the first there was none.
+func TestCrawlServedUnderSeveralAddresses(t *testing.T) {
+	web, addr := serve(t, 20)
+	f, h := servedBy(t)
+	off := httptest.NewServer(h)
+	off.Close()
+	var stopped atomic.Bool
+	web.each = func(url string) {
+		if strings.HasSuffix(url, "/10") {
+			stopped.Store(true)
+		}
+	}
+	stops := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if stopped.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	defer stops.Close()
+	stays := httptest.NewServer(h)
+	defer stays.Close()
+	t.Setenv("SERVED_TOKEN", "secret")
+	list := off.URL + ", " + stops.URL + " ," + stays.URL
+	status, _, stderr := crawlAt(t.Context(), "-frontier", list, "-frontier-token", "env:SERVED_TOKEN", "-resolve", "*.example="+addr, "http://a.example/1")
+	require.Zero(t, status, stderr)
+	assert.Contains(t, stderr, "nothing is left to crawl at the server")
+	assert.Len(t, web.asks, 22, "pages, the one that is missing, robots.txt")
+	for u, n := range web.asks {
+		assert.Equal(t, 1, n, u)
+	}
+	s := f.Stats()
+	assert.EqualValues(t, []int64{0, 0}, []int64{s.Leased, s.Expired})
+}
+
 // Both sides take the same address of a Unix socket.
 func TestServedOverUnixSocket(t *testing.T) {
 	dir := t.TempDir()
@@ -90,6 +133,8 @@ func TestServedOptions(t *testing.T) {
 		"-limit-pages cannot be combined with -frontier": {"-frontier", "http://127.0.0.1:1", "-limit-pages", "3"},
 		"-recrawl cannot be combined with -frontier":     {"-frontier", "http://127.0.0.1:1", "-recrawl"},
 		"want http://HOST:PORT":                          {"-frontier", "127.0.0.1:1"},
+		`"127.0.0.1:2"; want http://HOST:PORT`:           {"-frontier", "http://127.0.0.1:1,127.0.0.1:2"},
+		"is there twice":                                 {"-frontier", "http://127.0.0.1:1,http://127.0.0.1:1"},
 		"stands in no command line":                      {"-frontier", "http://127.0.0.1:1", "-frontier-token", "secret"},
 		"-frontier-crawl needs -frontier":                {"-frontier-crawl", "news"},
 	} {
