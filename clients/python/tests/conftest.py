@@ -128,6 +128,58 @@ class Stub:
         self.http.server_close()
 
 
+class Relay:
+    """Another address of a server, which can be killed and started again."""
+
+    def __init__(self, server: Server) -> None:
+        self._to = ("127.0.0.1", int(server.address.rpartition(":")[2]))
+        self._port = free_port()
+        self._listener: socket.socket | None = None
+        self._open: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self.url = f"http://127.0.0.1:{self._port}"
+        self.asked = 0
+        self.start()
+
+    def start(self) -> None:
+        if self._listener is None:
+            self._listener = socket.create_server(("127.0.0.1", self._port))
+            threading.Thread(target=self._run, args=(self._listener,), daemon=True).start()
+
+    def kill(self) -> None:
+        with self._lock:
+            gone, self._open = self._open, []
+            if self._listener is not None:
+                gone.append(self._listener)
+                self._listener = None
+        for s in gone:
+            try:
+                s.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads it
+            except OSError:
+                pass
+            s.close()
+
+    def _run(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                ends = listener.accept()[0], socket.create_connection(self._to)
+            except OSError:
+                return
+            with self._lock:
+                self._open += ends
+            for a, b in (ends, ends[::-1]):
+                threading.Thread(target=self._pass, args=(a, b), daemon=True).start()
+
+    def _pass(self, a: socket.socket, b: socket.socket) -> None:
+        try:
+            while block := a.recv(1 << 16):
+                self.asked += 1
+                b.sendall(block)
+            b.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
 def problem(kind: str, status: int) -> bytes:
     return b'{"type":"/problems/%s","title":"%s","status":%d,"detail":"as a test wants"}\n' % (kind.encode(), kind.encode(), status)
 

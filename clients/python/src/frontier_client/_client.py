@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ._errors import BadRequest, Unavailable, kind_of
-from ._http import NDJSON, Transport, decode, decode_lines, encode
+from ._http import Servers, decode, encode
 from ._types import Ended, Entry, Lease, Leases, Outcome, Verdict, entry_members, several, verdict
 
 _ADD_BATCH = 1000
@@ -31,7 +31,9 @@ def _part(text: str) -> str:
 
 class Client:
     """A frontier server's client. It may be used by several threads: each has a
-    connection of its own.
+    connection of its own. ``url`` may be several of one frontier, such as those of
+    a server and its stand-by, with commas between them: a call that one does not
+    answer asks the next, each once.
 
     ``token`` is sent as a bearer token. ``context`` says whom to trust, for https
     with a certificate of one's own. ``timeout_s`` bounds each wait for the
@@ -43,7 +45,7 @@ class Client:
     def __init__(
         self, url: str, *, token: str | None = None, timeout_s: float = 60, context: ssl.SSLContext | None = None
     ) -> None:
-        self._http = Transport(url, token, timeout_s, context)
+        self._http = Servers(url, token, timeout_s, context)
 
     def __enter__(self) -> Client:
         return self
@@ -73,9 +75,7 @@ class Client:
         they are read."""
         it = enumerate(several("entries", entries))
         while batch := list(islice(it, _ADD_BATCH)):
-            body = b"\n".join(encode(entry_members(e, i)) for i, e in batch) + b"\n"
-            data = self._http.request("POST", "/v1/urls", body=body, content=NDJSON, accept=NDJSON)
-            yield from map(verdict, decode_lines(data, len(batch)))
+            yield from map(verdict, self._http.values("/v1/urls", (encode(entry_members(e, i)) for i, e in batch)))
 
     # Leases.
 
@@ -136,10 +136,9 @@ class Client:
         pairs = list(ends)
         if not pairs:
             return []
-        body = b"\n".join(encode({"lease": _id(le), **out.members()}) for le, out in pairs) + b"\n"
-        data = self._http.request("POST", "/v1/done", body=body, content=NDJSON, accept=NDJSON)
+        got = self._http.values("/v1/done", (encode({"lease": _id(le), **out.members()}) for le, out in pairs))
         answers = []
-        for (lease, _), m in zip(pairs, decode_lines(data, len(pairs)), strict=True):
+        for (lease, _), m in zip(pairs, got, strict=True):
             error, kind = m.get("error"), None
             if isinstance(error, dict):  # a problem
                 kind = kind_of(error)

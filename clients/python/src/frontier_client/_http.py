@@ -1,4 +1,4 @@
-"""HTTP/1.1 with one kept connection for each thread."""
+"""HTTP/1.1 with one kept connection for each thread and server."""
 
 from __future__ import annotations
 
@@ -6,26 +6,92 @@ import http.client
 import json
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from ._errors import BadRequest, FrontierError, Unavailable, from_answer
+from ._errors import BadRequest, Busy, FrontierError, Unavailable, from_answer
 
 NDJSON = "application/x-ndjson"
 
+T = TypeVar("T")
+
+
+class Servers:
+    """Sends requests to one of several servers of the same frontier: to the one
+    that answered last, and where it cannot be reached or is busy, to the next.
+    A request is sent to each once; those that got it before may have done it."""
+
+    def __init__(self, urls: str, token: str | None, timeout_s: float, context: ssl.SSLContext | None) -> None:
+        names = [url.strip() for url in urls.split(",")]
+        for i, name in enumerate(names):
+            if name.rstrip("/") in (other.rstrip("/") for other in names[:i]):
+                raise ValueError(f"{name!r} is there twice")
+        self._all = [Transport(name, token, timeout_s, context, timeout_s / len(names)) for name in names]
+        self._at = 0
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        for server in self._all:
+            server.close()
+
+    def _each(self, ask: Callable[[Transport], T]) -> T:
+        """What ask returns for the first that answers. An error says what each said."""
+        first, said = self._at, []
+        for i in range(len(self._all)):
+            at = (first + i) % len(self._all)
+            server = self._all[at]
+            try:
+                got = ask(server)
+            except (Unavailable, Busy) as e:
+                if e.status == 507 or len(self._all) == 1:  # no room: that is the frontier's, not the server's
+                    raise
+                said.append(f"{server.url}: {e}")
+                failure = e
+            else:
+                self._at = at
+                return got
+        failure.args = ("; ".join(said),)
+        raise failure
+
+    def request(self, method: str, path: str, **how: Any) -> bytes:
+        """The body of an answer with status 2xx."""
+        return self._each(lambda server: server.request(method, path, **how))
+
+    def values(self, path: str, lines: Iterable[bytes]) -> list[Any]:
+        """The values of an answer to lines, one for each."""
+        sent = list(lines)
+        body = b"\n".join(sent) + b"\n"
+        how: dict[str, Any] = {"body": body, "content": NDJSON, "accept": NDJSON}
+        return self._each(lambda server: decode_lines(server.request("POST", path, **how), len(sent)))
+
+    def lines(self, method: str, path: str, **how: Any) -> Iterator[bytes]:
+        """The lines of an answer as they come. Once there is one, its server is not left."""
+
+        def begin(server: Transport) -> tuple[bytes | None, Iterator[bytes]]:
+            lines = server.lines(method, path, **how)
+            return next(lines, None), lines
+
+        line, rest = self._each(begin)
+        if line is not None:
+            yield line
+            yield from rest
+
 
 class Transport:
-    """Sends requests to one server."""
+    """Sends requests to one server, to be connected in connect_s."""
 
-    def __init__(self, url: str, token: str | None, timeout_s: float, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, url: str, token: str | None, timeout_s: float, context: ssl.SSLContext | None, connect_s: float
+    ) -> None:
+        self.url = url
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError(f"{url!r} is not the http or https URL of a server")
         self._secure = parts.scheme == "https"
         self._host, self._port = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/")
-        self._timeout = timeout_s
+        self._timeout, self._connect = timeout_s, connect_s
         self._context = context
         token = (token or "").strip()
         if not token.isascii() or not token.isprintable():
@@ -35,12 +101,11 @@ class Transport:
         self._lock = threading.Lock()
         self._open: set[http.client.HTTPConnection] = set()
 
-    def connection(self, timeout_s: float | None = None) -> http.client.HTTPConnection:
+    def connection(self) -> http.client.HTTPConnection:
         """A new connection, not yet opened."""
-        timeout = self._timeout if timeout_s is None else timeout_s
         if self._secure:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._context)
-        return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._connect, context=self._context)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._connect)
 
     def _kept(self) -> tuple[http.client.HTTPConnection, bool]:
         conn: http.client.HTTPConnection | None = getattr(self._local, "conn", None)
@@ -119,13 +184,14 @@ class Transport:
         *,
         query: Mapping[str, Any] | None = None,
         body: bytes | None = None,
-        idle_s: float | None = None,
     ) -> Iterator[bytes]:
         """The lines of an answer as they come, on a connection that is closed at
-        the end. Empty lines come, too. idle_s: the longest silence."""
+        the end. Empty lines come, too."""
         target = self.path(path, query)
-        conn = self.connection(idle_s)
+        conn = self.connection()
         try:
+            conn.connect()
+            conn.sock.settimeout(self._timeout)
             content = {} if body is None else {"Content-Type": "application/json"}
             conn.request(method, target, body, {"Accept": NDJSON, **content, **self._headers})
             answer = conn.getresponse()
