@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Server
+from conftest import REPOSITORY, Relay, Server
 from site_of_tests import Site
 
 from frontier_client import Client
@@ -121,3 +121,45 @@ def test_the_queue_of_crawlee(server: Server, client: Client) -> None:
     done = subprocess.run(args, cwd=CRAWLEE, timeout=60, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert client.stats()["leased"] == 0, "it gives back what it fetched ahead"
+
+
+SERVERS = """
+import {FrontierQueue} from './queue.mjs';
+import assert from 'node:assert/strict';
+const [, first, second] = process.argv;
+for (const [wrong, says] of [['b:2', /b:2 is not/], ['', /an empty address is not/], [first + '/', /is there twice/]]) {
+  assert.throws(() => new FrontierQueue(`${first}, ${wrong}`), says);
+}
+let asked = [], gone = [];
+const there = globalThis.fetch;
+globalThis.fetch = async (url, how) => {
+  const at = [first, second].find((s) => url.startsWith(s + '/'));
+  asked.push(at);
+  if (gone.includes(at)) throw new Error('gone');
+  return there(url, how);
+};
+const queue = new FrontierQueue(`${first} , ${second}/`, {prefetch: 1});
+await queue.addRequests(['http://l1.test/']);
+const request = await queue.fetchNextRequest();
+gone = [first];
+asked = [];
+assert.ok(await queue.markRequestHandled(request), 'a lease ends where it did not begin');
+await queue.addRequests(['http://l2.test/']);
+assert.deepEqual(asked, [first, second, second]);
+gone = [second];
+await queue.addRequests(['http://l3.test/']);
+gone = [first, second];
+queue.patienceSecs = 0;
+await assert.rejects(queue.addRequests(['http://l4.test/']), {message: `${first}: frontier: gone; ${second}: frontier: gone`});
+gone = [];
+"""
+
+
+@needs_crawlee
+def test_the_servers_of_crawlee(server: Server, client: Client) -> None:
+    other = Relay(server)
+    args = ["node", "--input-type=module", "-e", SERVERS, server.url, other.url]
+    done = subprocess.run(args, cwd=CRAWLEE, timeout=60, capture_output=True, text=True)
+    other.kill()
+    assert done.returncode == 0, done.stderr
+    assert (client.stats()["known"], client.stats()["done"]["visited"]) == (3, 1)

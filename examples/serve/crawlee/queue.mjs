@@ -3,6 +3,8 @@
 //
 //	new BasicCrawler({requestQueue: new FrontierQueue('http://127.0.0.1:8348'), ...})
 //
+// Several addresses of one frontier are separated by commas.
+//
 // It has the methods that Crawlee's crawlers call.
 
 import {Request} from '@crawlee/basic';
@@ -26,28 +28,41 @@ export class FrontierQueue {
 
   constructor(server, {token, crawl, prefetch = 10} = {}) {
     this.crawl = crawl; // its name; without one, requests are added to DEFAULT, and taken from all crawls
-    this.server = server.replace(/\/$/, '');
+    this.servers = server.split(',').map((s) => s.trim().replace(/\/$/, '')); // the first is asked
+    for (const [i, s] of this.servers.entries()) {
+      if (!/^https?:\/\/./.test(s) || !URL.canParse(s)) throw new Error(`frontier: ${s || 'an empty address'} is not the URL of a server`);
+      if (this.servers.indexOf(s) < i) throw new Error(`frontier: ${s} is there twice`);
+    }
     this.headers = {'content-type': 'application/json', ...(token && {authorization: `Bearer ${token}`})};
     this.prefetch = prefetch;
     this.name = this.id = 'frontier';
   }
 
-  // Asks again while the server cannot be reached: all that it is asked may be sent twice.
+  // Asks again while the server cannot be reached, and others in turn: all that it is asked may be sent twice.
   async #ask(path, body, {lines = 0, patience = this.patienceSecs} = {}) {
     const until = performance.now() + patience * 1000; // a clock that nobody sets
-    for (let pause = 0.1; ; pause = Math.min(2 * pause, 2)) {
+    const n = this.servers.length, said = new Map();
+    for (let tries = 1, pause = 0.1; ; tries++) {
+      const server = this.servers[0];
       try {
-        return await this.#once(path, body, lines);
+        return await this.#once(server, path, body, lines);
       } catch (e) {
-        if (!e.passing || performance.now() + pause * 1000 > until) throw e;
-        await sleep(pause);
+        if (!e.passing) throw e;
+        said.set(server, e.message);
+        if (server === this.servers[0]) this.servers.push(this.servers.shift());
+        if (tries >= n && performance.now() + pause * 1000 > until) {
+          if (n > 1) e.message = [...said].map(([s, why]) => `${s}: ${why}`).join('; ');
+          throw e;
+        }
+        await sleep(pause / n);
+        if (tries % n === 0) pause = Math.min(2 * pause, 2);
       }
     }
   }
 
-  async #once(path, body, lines) {
+  async #once(server, path, body, lines) {
     const ndjson = lines && {'content-type': 'application/x-ndjson', accept: 'application/x-ndjson'};
-    const answer = await fetch(this.server + path, {
+    const answer = await fetch(server + path, {
       method: body === undefined ? 'GET' : 'POST',
       headers: {...this.headers, ...ndjson},
       body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body),
