@@ -280,7 +280,7 @@ func (f *Frontier) forgetDeletions(ds []*deletion) {
 		return
 	}
 	f.mu.Lock()
-	b := &storage.Batch{ID: f.committer.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked()))}
+	b := &storage.Batch{ID: f.committer.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked())), Local: true}
 	f.mu.Unlock()
 	for _, d := range ds {
 		b.Rows = append(b.Rows, storage.Row{Key: d.Key()})

@@ -233,6 +233,9 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.rises.by, _ = o.Prioritizer.(Riser)
 	_, hinter := o.Scheduler.(Hinter)
 	f.hints.Latest = hinter || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
+	if !o.ContactedAt.IsZero() {
+		f.contactedAt(f.owed(o.ContactedAt))
+	}
 	if o.Spill == nil {
 		f.core.Key = mercator.RandomKey()
 		return f, nil

@@ -200,7 +200,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 			ID:   f.committer.batchID + 1,
 			Time: instant.Millis(f.wall(f.nowLocked())),
 			Rows: []storage.Row{f.metaRowLocked(x.gen, false)},
-			Drop: f.core.Blocks.TakeDrops(),
+			Drop: f.core.Blocks.TakeDrops(), Local: true,
 		}
 		stale, rows := f.notes.TakeStale()
 		b.Rows = append(b.Rows, rows...)

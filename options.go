@@ -97,6 +97,11 @@ type Options struct {
 	// of Next returns an error.
 	OnEvent func(Event)
 
+	// ContactedAt is when another process may last have contacted the hosts, such as one whose
+	// place this frontier takes. Each host then waits for its delay from that time on, which may be
+	// in the future, 30 days at most. Zero: no other process has.
+	ContactedAt time.Time
+
 	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.
 	KeepOpen bool
 	// Keep keeps URLs that are done: each that is visited, gone, denied or given up, and that

@@ -102,7 +102,7 @@ func (s *shard) begin(r *recovery) error {
 
 // metaRowLocked returns the row about the frontier itself: key of the fingerprints, how
 // often it was opened, whether it was closed, last sequence number, generation, when it was
-// last opened after a crash, and how hosts are named.
+// last opened after a crash or in another's place, and how hosts are named.
 func (s *shard) metaRowLocked(gen uint32, clean bool) storage.Row {
 	m := row.Meta{Key: s.core.Key, Epoch: s.epoch, Clean: clean, Seq: s.seq, Gen: gen, Hosts: s.hostNames}
 	if s.core.ReopenedAt != mercator.NotReopened {
@@ -122,14 +122,19 @@ func (r *recovery) meta(v []byte) error {
 	}
 	f.core.Key, f.epoch, f.seq, f.gen = m.Key, m.Epoch, m.Seq, m.Gen
 	r.clean = m.Clean
-	switch {
-	case !r.clean:
-		f.core.ReopenedAt = 0
-	case m.Held != 0:
-		f.core.ReopenedAt = min(0, f.owed(instant.FromMillis(int64(m.Held))))
-	default:
-		return nil
+	if !r.clean {
+		f.contactedAt(0)
 	}
+	if m.Held != 0 { // in the future, if another process had contacted hosts
+		f.contactedAt(f.owed(instant.FromMillis(int64(m.Held))))
+	}
+	return nil
+}
+
+// contactedAt makes every host count as contacted then, which may be in the future, unless it was
+// contacted later.
+func (f *Frontier) contactedAt(at int64) {
+	f.core.ReopenedAt = max(f.core.ReopenedAt, min(at, int64(maxDelay)))
 	f.core.StartsAt = max(0, f.core.ReopenedAt+f.maxDelay)
 	f.core.HostStartsAt = f.startOfHost
 	f.core.GroupStartsAt = func(d mercator.OwnPolicy) int64 {
@@ -139,7 +144,6 @@ func (r *recovery) meta(v []byte) error {
 		}
 		return max(0, f.core.ReopenedAt+longest)
 	}
-	return nil
 }
 
 // startOfHost is until when a host is left alone because the store was opened after a

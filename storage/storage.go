@@ -220,6 +220,9 @@ type Batch struct {
 	Rows   []Row
 	Drop   []uint32 // blocks whose records are all finished; their space may be freed
 	Marks  []Mark   // marks of URLs that become known without a record
+	// Local is set if the batch says nothing of URLs, hosts and settings, but what this store's own
+	// checkpoint made true. A Spill that keeps copies of the state elsewhere leaves it out there.
+	Local bool
 }
 
 // Run is the part of one queue that moves together: consecutive records on their way to blocks.
