@@ -213,18 +213,11 @@ func (r *reader) fail() {
 	r.err, r.b = errors.New("it ends too early"), nil
 }
 
-func (r *reader) uint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
+func (r *reader) uint() uint64 { return number(r, binary.Uvarint) }
+func (r *reader) int() int64   { return number(r, binary.Varint) }
 
-func (r *reader) int() int64 {
-	v, n := binary.Varint(r.b)
+func number[T uint64 | int64](r *reader, read func([]byte) (T, int)) T {
+	v, n := read(r.b)
 	if n <= 0 {
 		r.fail()
 		return 0

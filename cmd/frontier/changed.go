@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -25,18 +24,9 @@ func changedCommand() *cli.Command {
 	c := operating("changed", "[FILE]", "tell a recrawl which URLs have changed: a list of them, or what IndexNow sent", nil,
 		&cli.TimestampFlag{Name: "at", Usage: "`moment` since which they are other, as in 2027-01-31T08:00:00Z (default: now); a list that is given twice with it says nothing new", Config: cli.TimestampConfig{Layouts: []string{time.RFC3339}}})
 	c.Action = func(ctx context.Context, cmd *cli.Command) (err error) {
-		args := cmd.Args().Slice()
-		if err := noMore(args[min(1, len(args)):]); err != nil {
+		in, err := input(cmd)
+		if err != nil {
 			return err
-		}
-		in := io.NopCloser(cmd.Root().Reader)
-		if len(args) == 1 && args[0] != "-" {
-			if err := noFolder(args[0]); err != nil {
-				return err
-			}
-			if in, err = os.Open(args[0]); err != nil {
-				return err
-			}
 		}
 		defer in.Close()
 		crawl, err := reachOr(ctx, cmd.String("dir"), openAsBegun)

@@ -11,21 +11,27 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
+// input opens the file that a command names, or the standard input.
+func input(cmd *cli.Command) (io.ReadCloser, error) {
+	args := cmd.Args().Slice()
+	if err := noMore(args[min(1, len(args)):]); err != nil {
+		return nil, err
+	}
+	if len(args) == 0 || args[0] == "-" {
+		return io.NopCloser(cmd.Root().Reader), nil
+	}
+	if err := noFolder(args[0]); err != nil {
+		return nil, err
+	}
+	return os.Open(args[0])
+}
+
 func importCommand() *cli.Command {
 	c := operating("import", "[FILE]", "read what export wrote, or a list of URLs, into a crawl or a new folder", nil)
 	c.Action = func(ctx context.Context, cmd *cli.Command) (err error) {
-		args := cmd.Args().Slice()
-		if err := noMore(args[min(1, len(args)):]); err != nil {
+		in, err := input(cmd) // first: a missing file must not leave a new folder
+		if err != nil {
 			return err
-		}
-		in := io.NopCloser(cmd.Root().Reader)
-		if len(args) == 1 && args[0] != "-" { // first: a missing file must not leave a new folder
-			if err := noFolder(args[0]); err != nil {
-				return err
-			}
-			if in, err = os.Open(args[0]); err != nil {
-				return err
-			}
 		}
 		defer in.Close()
 		crawl, err := reachOrBegin(ctx, cmd.String("dir"))

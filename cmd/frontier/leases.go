@@ -14,17 +14,13 @@ import (
 
 // leases lists them.
 func leases(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-	args := cmd.Args().Slice()
-	if err := noMore(args[min(1, len(args)):]); err != nil {
-		return err
-	}
 	if n := cmd.Int("n"); n < 1 || n > 10_000 {
 		return usageError(fmt.Sprintf("leases: -n is %d; want 1 to 10000", n))
 	}
 	q := console.LeaseQuery{Client: cmd.String("client"), Scope: frontier.All(), N: cmd.Int("n")}
-	if len(args) > 0 {
+	if cmd.Args().Present() {
 		var err error
-		if q.Scope, err = console.ParseScope(args[0]); err != nil {
+		if q.Scope, err = console.ParseScope(cmd.Args().First()); err != nil {
 			return usageError("leases: " + err.Error())
 		}
 	}
@@ -37,10 +33,6 @@ func leases(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 
 func endLeasesCommand() *cli.Command {
 	c := operating("end-leases", "[SCOPE]", "end leases of clients of a server: one, those of a client, of a host, or all", func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-		args := cmd.Args().Slice()
-		if err := noMore(args[min(1, len(args)):]); err != nil {
-			return err
-		}
 		a := console.Action{Do: "end-leases", Scope: cmd.Args().First(), Client: cmd.String("client"), Lease: cmd.String("lease")}
 		if a.Scope == "" && a.Client == "" && a.Lease == "" {
 			return usageError("end-leases: whose? Want -lease, -client, a host, '*.domain', or '*' for all")

@@ -46,6 +46,11 @@ func reaching(reach func(context.Context, string) (*reached, error), name, args,
 	return &cli.Command{
 		Name: name, ArgsUsage: args, Usage: usage, Flags: append([]cli.Flag{dirFlag, jsonFlag}, flags...),
 		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
+			if given := cmd.Args().Slice(); args == "" || args[0] == '[' { // none, or one at most
+				if err := noMore(given[min(len(args), 1, len(given)):]); err != nil {
+					return err
+				}
+			}
 			scope := cmd.String("scope")
 			if strings.Contains(args, "SCOPE") {
 				scope = cmd.Args().First()
@@ -194,9 +199,6 @@ func operateCommands() []*cli.Command {
 }
 
 func status(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-	if err := noMore(cmd.Args().Slice()); err != nil {
-		return err
-	}
 	s, err := c.Status(ctx)
 	if err != nil {
 		return err
@@ -205,9 +207,6 @@ func status(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 }
 
 func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-	if err := noMore(cmd.Args().Slice()); err != nil {
-		return err
-	}
 	if err := rows(cmd); err != nil {
 		return err
 	}
@@ -266,10 +265,6 @@ func rows(cmd *cli.Command) error {
 }
 
 func urls(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-	args := cmd.Args().Slice()
-	if err := noMore(args[min(1, len(args)):]); err != nil {
-		return err
-	}
 	if err := rows(cmd); err != nil {
 		return err
 	}
@@ -281,9 +276,6 @@ func urls(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error
 }
 
 func rules(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-	if err := noMore(cmd.Args().Slice()); err != nil {
-		return err
-	}
 	x, err := c.Rules(ctx)
 	if err != nil {
 		return err
@@ -440,9 +432,6 @@ func adding(do string) func(context.Context, *reached, *cli.Command, *printer) e
 // simple returns a command without arguments.
 func simple(do string) func(context.Context, *reached, *cli.Command, *printer) error {
 	return func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-		if err := noMore(cmd.Args().Slice()); err != nil {
-			return err
-		}
 		if !c.running && do == "stop" {
 			return errors.New("it does not run")
 		}
@@ -460,9 +449,6 @@ func simple(do string) func(context.Context, *reached, *cli.Command, *printer) e
 // export writes a complete file or none.
 func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 	args := cmd.Args().Slice()
-	if err := noMore(args[min(1, len(args)):]); err != nil {
-		return err
-	}
 	if len(args) == 0 || args[0] == "-" {
 		return c.Export(ctx, cmd.Root().Writer)
 	}

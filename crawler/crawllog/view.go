@@ -107,29 +107,15 @@ func closeAll(files []*os.File) {
 // All returns the records, oldest first. A line that cannot be read is an error, and the next
 // records follow; any other error is the last. A line that is being written is not returned yet.
 func (v View) All() iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		files, err := v.open()
-		if err != nil {
-			yield(Record{}, err)
-			return
-		}
-		defer closeAll(files)
-		for _, f := range files {
-			for b := bufio.NewReaderSize(f, chunk); ; {
+	return v.records(slices.Values, func(f *os.File) iter.Seq2[[]byte, error] {
+		return func(yield func([]byte, error) bool) {
+			b := bufio.NewReaderSize(f, chunk)
+			for more := true; more; {
 				line, err := b.ReadBytes('\n')
-				if errors.Is(err, io.EOF) {
-					break
-				}
-				if err != nil {
-					yield(Record{}, fmt.Errorf("crawllog: %w", err))
-					return
-				}
-				if !yield(parse(line)) {
-					return
-				}
+				more = !errors.Is(err, io.EOF) && yield(line, err)
 			}
 		}
-	}
+	})
 }
 
 // Backward yields the records of All, newest first.
@@ -137,6 +123,15 @@ func (v View) Backward() iter.Seq2[Record, error] { return v.backward(nil) }
 
 // backward yields the parts of the files that contain needle, newest first.
 func (v View) backward(needle []byte) iter.Seq2[Record, error] {
+	backward := func(files []*os.File) iter.Seq[*os.File] {
+		slices.Reverse(files)
+		return slices.Values(files)
+	}
+	return v.records(backward, func(f *os.File) iter.Seq2[[]byte, error] { return lines(f, needle) })
+}
+
+// records yields the records in the lines of all files.
+func (v View) records(order func([]*os.File) iter.Seq[*os.File], lines func(*os.File) iter.Seq2[[]byte, error]) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		files, err := v.open()
 		if err != nil {
@@ -144,8 +139,8 @@ func (v View) backward(needle []byte) iter.Seq2[Record, error] {
 			return
 		}
 		defer closeAll(files)
-		for _, f := range slices.Backward(files) {
-			for line, err := range lines(f, needle) {
+		for f := range order(files) {
+			for line, err := range lines(f) {
 				if err != nil {
 					yield(Record{}, fmt.Errorf("crawllog: %w", err))
 					return

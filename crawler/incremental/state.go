@@ -211,10 +211,7 @@ func (r *Revisits) CopyTo(ctx context.Context, dir string) error {
 
 // replace replaces a file, completely or not at all, even if power is lost.
 func replace(name string, b []byte) error {
-	return durablefs.WriteFile(name, 0o600, func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
+	return durablefs.WriteFile(name, 0o600, func(w io.Writer) error { _, err := w.Write(b); return err })
 }
 
 // Close saves the state. Call it when the crawler has stopped, before or after closing the

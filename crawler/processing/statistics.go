@@ -199,10 +199,7 @@ func (s *Statistics) save() error {
 	if err != nil {
 		return err
 	}
-	if err := durablefs.WriteFile(filepath.Join(s.dir, statisticsName), 0o644, func(w io.Writer) error {
-		_, err := w.Write(append(b, '\n'))
-		return err
-	}); err != nil {
+	if err := durablefs.WriteFile(filepath.Join(s.dir, statisticsName), 0o644, func(w io.Writer) error { _, err := w.Write(append(b, '\n')); return err }); err != nil {
 		return errors.Join(err, fresh.Close(), os.Remove(fresh.Name()))
 	}
 	old := s.log
