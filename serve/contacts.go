@@ -10,6 +10,7 @@ package serve
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,6 +54,7 @@ type contacts struct {
 	size   int64              // guarded by mu; bytes of the file
 	kept   int64              // guarded by mu; its size after the last rewrite
 	log    *slog.Logger
+	permit func(context.Context, time.Time) error // nil: all is permitted
 	now    func() time.Time // the frontier's clock
 	broken error            // guarded by mu; why the file cannot be used any more
 
@@ -261,10 +263,22 @@ func (x *contacts) closeFile() error {
 	return err
 }
 
-// began records leases that are handed out to a client.
-func (x *contacts) began(client string, leases ...frontier.Lease) error {
-	if len(leases) == 0 {
+// permitted asks whether leases may be handed out or extended.
+func (x *contacts) permitted(ctx context.Context, leases ...frontier.Lease) error {
+	if x.permit == nil || len(leases) == 0 {
 		return nil
+	}
+	last := slices.MaxFunc(leases, func(a, b frontier.Lease) int { return a.Deadline.Compare(b.Deadline) })
+	if err := x.permit(ctx, last.Deadline); err != nil {
+		return fmt.Errorf("%w: %w", ErrWithheld, err)
+	}
+	return nil
+}
+
+// began records leases that are handed out to a client.
+func (x *contacts) began(ctx context.Context, client string, leases ...frontier.Lease) error {
+	if err := x.permitted(ctx, leases...); err != nil || len(leases) == 0 {
+		return err
 	}
 	x.mu.Lock()
 	x.sweepLocked(x.now())
@@ -306,7 +320,10 @@ func (x *contacts) addLocked(b []byte, id string, l *frontier.Lease, c contact) 
 
 // changed records that a lease was extended, or that l replaced the lease with ID old. It does nothing if
 // the old one has ended meanwhile.
-func (x *contacts) changed(old string, l frontier.Lease) error {
+func (x *contacts) changed(ctx context.Context, old string, l frontier.Lease) error {
+	if err := x.permitted(ctx, l); err != nil {
+		return err
+	}
 	x.mu.Lock()
 	c, ok := x.out[old]
 	if !ok {

@@ -325,7 +325,7 @@ func problemOf(err error) *problem {
 		kind, status = "full", http.StatusInsufficientStorage
 	case errors.Is(err, syscall.ENOSPC):
 		kind, status = "no-space", http.StatusInsufficientStorage
-	case errors.Is(err, ErrClosing), errors.Is(err, frontier.ErrClosed), errors.Is(err, errRoom), errors.Is(err, errBusy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrClosing), errors.Is(err, ErrWithheld), errors.Is(err, frontier.ErrClosed), errors.Is(err, errRoom), errors.Is(err, errBusy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		kind, status = "busy", http.StatusServiceUnavailable
 	case errors.As(err, &large), errors.Is(err, errLong), errors.Is(err, errNever):
 		kind, status = "too-large", http.StatusRequestEntityTooLarge

@@ -187,7 +187,7 @@ func (s *Service) Take(ctx context.Context, client string, o frontier.TakeOption
 	if err != nil {
 		return nil, err
 	}
-	if err := s.contacts.began(client, leases...); err != nil {
+	if err := s.contacts.began(ctx, client, leases...); err != nil {
 		s.giveBack(leases)
 		return nil, err
 	}

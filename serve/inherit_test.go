@@ -174,7 +174,7 @@ func TestTheFileOfContactsIsMadeShorter(t *testing.T) {
 		kept, err := x.Take(t.Context(), "bot", frontier.TakeOptions{})
 		require.NoError(t, err)
 		for range 25_000 {
-			require.NoError(t, x.contacts.began("bot", frontier.Lease{Host: "z.example"}))
+			require.NoError(t, x.contacts.began(t.Context(), "bot", frontier.Lease{Host: "z.example"}))
 			x.contacts.ended("") // the ID of a lease that is none
 		}
 		info, err := os.Stat(path)
@@ -242,7 +242,7 @@ func TestExpiredContactsLeaveTheFile(t *testing.T) {
 		last := frontier.Lease{Deadline: time.Now().Add(time.Second)}
 		for i := range 40_000 {
 			last.Host = fmt.Sprintf("%d.%s.example", i, strings.Repeat("x", 200))
-			require.NoError(t, y.contacts.began("bot", last))
+			require.NoError(t, y.contacts.began(t.Context(), "bot", last))
 			time.Sleep(time.Millisecond)
 		}
 		info, err := os.Stat(y.contacts.path)
@@ -270,7 +270,7 @@ func TestContactsAreCountedAsTheyWere(t *testing.T) {
 				require.NoError(t, err)
 				got = append(got, leases...)
 			}
-			require.NoError(t, x.contacts.began("bot", got...))
+			require.NoError(t, x.contacts.began(t.Context(), "bot", got...))
 			y := two(x.killed())
 			time.Sleep(4 * gap)
 			require.Empty(t, y.hosts(a), "%d of a host", each)

@@ -431,7 +431,7 @@ func (s *Service) postExtend(c *call) error {
 		s.lateExtend(c.r.PathValue("id"), d)
 	}
 	if err == nil {
-		err = s.contacts.changed(l.ID(), l)
+		err = s.contacts.changed(c.ctx, l.ID(), l)
 	}
 	if err != nil {
 		return err
@@ -454,7 +454,7 @@ func (s *Service) postHandBack(c *call) error {
 		return err
 	}
 	s.streams.update(l, contact)
-	if err := s.contacts.changed(l.ID(), contact); err != nil {
+	if err := s.contacts.changed(c.ctx, l.ID(), contact); err != nil {
 		s.giveBack([]frontier.Lease{contact})
 		return err
 	}
@@ -529,7 +529,7 @@ func (s *Service) postContact(c *call) error {
 		err = s.f.Extend(&l, lease)
 	}
 	if err == nil {
-		err = s.contacts.began(c.client(), l)
+		err = s.contacts.began(c.ctx, c.client(), l)
 	}
 	if err != nil {
 		s.giveBack([]frontier.Lease{l})

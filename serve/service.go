@@ -49,6 +49,10 @@ type Options struct {
 	Contacts string
 	// Sync makes Contacts survive a power loss: each hand-out waits for fsync.
 	Sync bool
+	// Permit is asked before a lease is handed out or extended that ends at until; its error withholds it,
+	// and the client gets status 503. It is for servers one of which at a time may hand out. Nil permits
+	// all.
+	Permit func(ctx context.Context, until time.Time) error
 	// CheckValue judges a value that an import brings for another package, such as
 	// urlfrontier.CheckValue. Nil accepts all.
 	CheckValue func(key string, value []byte) error
@@ -91,6 +95,9 @@ var ErrNoFrontier = errors.New("serve: no frontier")
 
 // ErrClosing is returned once Drain or Close has begun.
 var ErrClosing = errors.New("serve: the server is stopping")
+
+// ErrWithheld is returned when Options.Permit withholds a lease.
+var ErrWithheld = errors.New("serve: no lease may be handed out now")
 
 // Frontier completes the options of a frontier to serve:
 //
@@ -144,7 +151,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	o.Idle = cmp.Or(o.Idle, time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Service{f: f, o: o, log: o.Logger, console: o.Console, scans: make(chan struct{}, maxScans)}
-	s.contacts.now = f.Now
+	s.contacts.now, s.contacts.permit = f.Now, o.Permit
 	if err := s.loadNames(context.Background()); err != nil {
 		return nil, err
 	}

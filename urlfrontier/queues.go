@@ -28,6 +28,8 @@ func statusOf(err error) error {
 		return nil
 	case errors.Is(err, frontier.ErrClosed):
 		return status.Error(codes.Unavailable, "the frontier is closing")
+	case errors.Is(err, serve.ErrWithheld):
+		return status.Error(codes.Unavailable, err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
 	}
