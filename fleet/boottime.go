@@ -1,0 +1,5 @@
+package fleet
+
+import "time"
+
+var began = time.Now()

@@ -1,0 +1,106 @@
+// This file has the listeners and connections that are handed over inside a process.
+
+package crossing
+
+import (
+	"net"
+	"sync"
+)
+
+// handed is a listener of connections that others have accepted.
+type handed struct {
+	at    net.Addr
+	conns chan net.Conn
+	over  chan struct{}
+	once  sync.Once
+
+	mu   sync.Mutex
+	open map[net.Conn]bool // guarded by mu
+}
+
+func newHanded(at net.Addr) *handed {
+	return &handed{at: at, conns: make(chan net.Conn), over: make(chan struct{}), open: map[net.Conn]bool{}}
+}
+
+// hand passes a connection on, and reports whether the listener is open.
+func (l *handed) hand(c net.Conn, from string) bool {
+	own := &caller{Conn: c, l: l, from: from}
+	l.mu.Lock()
+	l.open[own] = true
+	l.mu.Unlock()
+	select {
+	case l.conns <- own:
+		return true
+	case <-l.over:
+		l.gone(own)
+		return false
+	}
+}
+
+func (l *handed) gone(c net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, c)
+}
+
+// cut closes the connections.
+func (l *handed) cut() {
+	l.mu.Lock()
+	all := make([]net.Conn, 0, len(l.open))
+	for c := range l.open {
+		all = append(all, c)
+	}
+	l.mu.Unlock()
+	for _, c := range all {
+		_ = c.Close()
+	}
+}
+
+func (l *handed) closed() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// Accept implements net.Listener.
+func (l *handed) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.over:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *handed) Close() error {
+	l.once.Do(func() { close(l.over) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *handed) Addr() net.Addr { return l.at }
+
+// caller is a client's connection, which may come through another machine.
+type caller struct {
+	net.Conn
+	l    *handed
+	from string
+}
+
+// Close implements net.Conn.
+func (c *caller) Close() error {
+	c.l.gone(c)
+	return c.Conn.Close()
+}
+
+// RemoteAddr implements net.Conn.
+func (c *caller) RemoteAddr() net.Addr { return address(c.from) }
+
+type address string
+
+func (a address) Network() string { return "tcp" }
+func (a address) String() string  { return string(a) }

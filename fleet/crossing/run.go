@@ -1,0 +1,147 @@
+// This file is a node that serves the frontier whenever it owns it.
+
+package crossing
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier/fleet"
+	"github.com/seed-7440039f/frontier/internal/unit"
+)
+
+// Served is what a frontier is served with while this machine owns it.
+type Served struct {
+	fleet.Opening
+	// Listeners get the clients, by the names of Add.
+	Listeners map[string]net.Listener
+	// Ready must be called when the listeners are served.
+	Ready func()
+	// Stop ends the node in order.
+	Stop func()
+}
+
+// Node configures Run.
+type Node struct {
+	// Fleet configures the node, but for Address, Client and Open.
+	Fleet fleet.Options
+	// Inside is where the other machines reach this one. Run closes it.
+	Inside net.Listener
+	// Failed has an error if the engine fails.
+	Failed <-chan error
+	// Leases is the file in which Serve keeps which leases clients have.
+	Leases string
+	// Serve serves the frontier until ctx ends.
+	Serve func(ctx context.Context, s Served) error
+	// Grace is how long the end of Serve may take.
+	Grace time.Duration
+}
+
+// Run makes this machine a node of the fleet until ctx ends, and then hands over what it owns.
+func (x *Crossing) Run(ctx context.Context, n Node) error {
+	if err := errors.Join(unit.CheckAll("", n)...); err != nil {
+		return fmt.Errorf("crossing: %w", err)
+	}
+	defer n.Inside.Close()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case err := <-n.Failed:
+			stop(err)
+		case <-ctx.Done():
+		}
+	}()
+	client, scheme, at := &http.Client{}, "http://", n.Inside
+	if x.o.Inside != nil {
+		client.Transport, scheme, at = &http.Transport{TLSClientConfig: x.o.Inside}, "https://", tls.NewListener(n.Inside, x.o.Inside)
+	}
+	n.Fleet.Address, n.Fleet.Client = scheme+n.Inside.Addr().String(), client
+	n.Fleet.Open = func(_ context.Context, o fleet.Opening) (fleet.Opened, error) { return x.own(o, n, stop) }
+	node, err := fleet.Join(ctx, n.Fleet)
+	if ctx.Err() != nil && err != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	x.node = node
+	x.mu.Unlock()
+	web := &http.Server{Handler: x.inside(node), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(x.log.Handler(), slog.LevelDebug)}
+	go func() { _ = web.Serve(at) }()
+	defer web.Close()
+	x.log.Info("joined", "node", n.Fleet.Node, "address", n.Inside.Addr().String())
+	<-ctx.Done()
+	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
+		node.Close()
+		return why
+	}
+	x.log.Info("stopping: what is owned here is handed over")
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.Grace+n.Fleet.TTL)
+	defer cancel()
+	return node.Leave(end)
+}
+
+// owned is the frontier while it is this machine's.
+type owned struct {
+	x      *Crossing
+	leases string
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+// own serves the frontier. If it ends by itself, so does the node.
+func (x *Crossing) own(o fleet.Opening, n Node, fail func(error)) (fleet.Opened, error) {
+	if err := os.Remove(n.Leases); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if o.Leases != nil {
+		if err := os.WriteFile(n.Leases, o.Leases, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w := &owned{x: x, leases: n.Leases, stop: stop, ended: make(chan error, 1)}
+	here, ready := x.listen(), make(chan struct{})
+	go func() {
+		err := n.Serve(ctx, Served{Opening: o, Listeners: here, Ready: sync.OnceFunc(func() { close(ready) }), Stop: func() { fail(nil) }})
+		for _, l := range here {
+			_ = l.Close()
+		}
+		if w.ended <- err; ctx.Err() == nil {
+			fail(err)
+		}
+	}()
+	select {
+	case <-ready:
+		return w, nil
+	case err := <-w.ended:
+		stop()
+		return nil, err
+	}
+}
+
+// Release ends what is served in order, and returns the leases that clients have.
+func (w *owned) Release(context.Context) ([]byte, error) {
+	w.stop()
+	if err := <-w.ended; err != nil {
+		return nil, err
+	}
+	return os.ReadFile(w.leases)
+}
+
+// Close ends it at once.
+func (w *owned) Close() error {
+	w.x.cut()
+	w.stop()
+	return <-w.ended
+}

@@ -1,0 +1,124 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/fleet"
+)
+
+// three starts three servers on loopback.
+func three(t *testing.T) (all *[3]*Engine, options [3]Options) {
+	all = &[3]*Engine{}
+	peers := map[string]string{}
+	for i := range all {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		peers[fmt.Sprint("n", i)] = l.Addr().String()
+		require.NoError(t, l.Close())
+	}
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for i := range all {
+		options[i] = Options{Fleet: "test", Node: fmt.Sprint("n", i), Peers: peers, Dir: filepath.Join(dir, fmt.Sprint(i))}
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			e, err := Start(ctx, options[i])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			all[i] = e
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Cleanup(func() {
+		for _, e := range all {
+			if e != nil {
+				require.NoError(t, e.Close())
+			}
+		}
+	})
+	return all, options
+}
+
+// Writes are compared, in order, and survive a server.
+func TestContract(t *testing.T) {
+	all, _ := three(t)
+	ctx := t.Context()
+	a, b, c := all[0], all[1], all[2]
+
+	e, err := b.Get(ctx, "k")
+	require.NoError(t, err)
+	require.Zero(t, e.Revision)
+	one, err := a.Put(ctx, "k", []byte("1"), 0)
+	require.NoError(t, err)
+	_, err = b.Put(ctx, "k", []byte("2"), 0)
+	require.ErrorIs(t, err, fleet.ErrConflict)
+	e, err = c.Get(ctx, "k")
+	require.NoError(t, err)
+	require.Equal(t, fleet.Entry{Key: "k", Value: []byte("1"), Revision: one}, e)
+
+	seen := make(chan fleet.Entry, 10)
+	watching, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() {
+		ended <- c.Watch(watching, func(all []fleet.Entry) {
+			for _, e := range all {
+				seen <- e
+			}
+		})
+	}()
+	require.Equal(t, one, (<-seen).Revision)
+	two, err := b.Put(ctx, "k", []byte("2"), one)
+	require.NoError(t, err)
+	require.Greater(t, two, one)
+	require.Equal(t, fleet.Entry{Key: "k", Value: []byte("2"), Revision: two}, <-seen)
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+
+	var last uint64
+	for i := range 40 {
+		n, err := all[i%3].Append(ctx, 7, last, fmt.Appendf(nil, "r%d", i))
+		require.NoError(t, err)
+		require.Greater(t, n, last)
+		_, err = a.Append(ctx, 7, last, []byte("late"))
+		require.ErrorIs(t, err, fleet.ErrConflict)
+		last = n
+	}
+	n, data, err := b.Last(ctx, 7)
+	require.NoError(t, err)
+	require.Equal(t, last, n)
+	require.Equal(t, "r39", string(data))
+	read := func(after, through uint64) (got []string) {
+		require.NoError(t, c.Read(ctx, 7, after, through, func(_ uint64, b []byte) error { got = append(got, string(b)); return nil }))
+		return got
+	}
+	require.Len(t, read(0, last), 40)
+	require.Equal(t, []string{"r38", "r39"}, read(last-2, last))
+	require.NoError(t, a.Purge(ctx, 7, last))
+	require.Empty(t, read(0, last))
+	n, data, err = b.Last(ctx, 7)
+	require.NoError(t, err)
+	require.Equal(t, last, n)
+	require.Nil(t, data)
+	_, err = a.Append(ctx, 7, 1, []byte("late")) // of an owner before what was purged
+	require.ErrorIs(t, err, fleet.ErrConflict)
+
+	require.NoError(t, a.Close())
+	all[0] = nil
+	for data = nil; string(data) != "on"; _, data, _ = c.Last(ctx, 7) { // an attempt may have been successful without an answer
+		_, _ = c.Append(ctx, 7, last, []byte("on"))
+	}
+}

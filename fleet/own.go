@@ -1,0 +1,147 @@
+// This file has what an owner does with a partition: fence its log, restore it, open its frontier, watch
+// over its leases, and end.
+
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// slack is how much longer than needed a bound of leases is, so that it is written seldom.
+const slack = 5 * time.Second
+
+// own owns a partition until that ends. It returns an error if the partition could not be opened or went
+// wrong.
+func (n *Node) own(session context.Context, s *session, p int, epoch uint64, row partRow) (err error) {
+	ctx, cancel := context.WithCancelCause(session)
+	defer cancel(nil)
+	l := &logged{engine: n.o.Engine, partition: p, epoch: epoch, ctx: ctx, turn: newSlot(), failed: func(err error) { cancel(err) }}
+	if err := l.fence(); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.owned[p] = l
+	n.mu.Unlock()
+	from := n.o.elapsed()
+	leases, err := n.restore(ctx, l)
+	if err != nil {
+		return fmt.Errorf("fleet: restore partition %d: %w", p, err)
+	}
+	defer func() { err = errors.Join(err, l.store.Close()) }()
+	b := &bound{n: n, s: s, writing: newSlot(), key: fmt.Sprint(boundKey, p)}
+	var hold time.Duration
+	if leases == nil {
+		if hold, err = b.inherit(ctx); err != nil {
+			return err
+		}
+	}
+	held := n.o.elapsed() + hold
+	opened, err := n.o.Open(ctx, Opening{Partition: p, Spill: l, ContactedAt: time.Now().Add(hold), Leases: leases, Permit: b.permit})
+	if err != nil {
+		return fmt.Errorf("fleet: open partition %d: %w", p, err)
+	}
+	row.Open = true
+	if _, err = n.putPart(ctx, p, row, epoch); err == nil {
+		n.log.Info("fleet: partition open", "partition", p, "hold", hold, "took", n.o.elapsed()-from)
+		var copies sync.WaitGroup
+		copies.Go(func() { n.copyOften(ctx, l) })
+		defer copies.Wait()
+		defer cancel(nil)
+		select {
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-n.leaving:
+			left, err := opened.Release(ctx)
+			if err == nil && n.o.elapsed() >= held { // else leases of the owner before may last, and the next owner waits for them
+				err = l.release(append([]byte{}, left...))
+			}
+			return err
+		}
+	}
+	return errors.Join(err, opened.Close())
+}
+
+// bound keeps in the table how long the leases may last that are out, as a span from the moment of
+// writing: no node's clock is compared with another's.
+type bound struct {
+	n        *Node
+	s        *session
+	key      string
+	until    atomic.Int64 // by this node's clock
+	writing  slot
+	revision uint64 // guarded by writing
+}
+
+// inherit returns how long leases of earlier owners may still last. Before they have ended this owner hands
+// out none, so what it states will be later.
+func (b *bound) inherit(ctx context.Context) (time.Duration, error) {
+	e, err := b.n.o.Engine.Get(ctx, b.key)
+	if err != nil || e.Revision == 0 {
+		return 0, err
+	}
+	var row boundRow
+	at := b.n.o.elapsed()
+	if seen, ok := b.n.view.get(b.key, &row); ok && seen.Revision == e.Revision {
+		at = seen.at
+	} else if err := json.Unmarshal(e.Value, &row); err != nil {
+		return 0, fmt.Errorf("fleet: %s: %w", b.key, err)
+	}
+	b.writing.take()
+	defer b.writing.release()
+	b.revision = e.Revision
+	return max(0, at+row.For-b.n.o.elapsed()), nil
+}
+
+// write states that no lease lasts longer than d from now on.
+func (b *bound) write(ctx context.Context, d time.Duration) error {
+	value, err := json.Marshal(boundRow{d})
+	if err != nil {
+		return err
+	}
+	now := b.n.o.elapsed()
+	revision, err := b.n.o.Engine.Put(ctx, b.key, value, b.revision)
+	if errors.Is(err, ErrConflict) { // an attempt of our own whose outcome was unknown, or a later owner
+		e, err := b.n.o.Engine.Get(ctx, b.key)
+		if err == nil {
+			b.revision = e.Revision
+		}
+		return errors.Join(ErrConflict, err)
+	}
+	if err != nil {
+		return err
+	}
+	b.revision = revision
+	b.until.Store(int64(now + d))
+	return nil
+}
+
+// permit is Opening.Permit.
+func (b *bound) permit(ctx context.Context, until time.Time) error {
+	end := b.n.o.elapsed() + time.Until(until)
+	for int64(end) > b.until.Load() {
+		err := func() error {
+			b.writing.take()
+			defer b.writing.release()
+			if int64(end) <= b.until.Load() {
+				return nil
+			}
+			return b.write(ctx, end-b.n.o.elapsed()+slack)
+		}()
+		if err != nil && !errors.Is(err, ErrConflict) {
+			return fmt.Errorf("fleet: %w", err)
+		}
+		if _, ok := b.s.right(); !ok {
+			break
+		}
+	}
+	if _, ok := b.s.right(); !ok {
+		return errors.New("fleet: this node has not heard of the others for too long")
+	}
+	return nil
+}

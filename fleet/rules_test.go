@@ -1,0 +1,178 @@
+// This file tests rules of the fleet one by one, where a random schedule would seldom show their breach.
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// losing is an engine of which every answer to an Append is lost, though it has an effect.
+type losing struct{ *fake }
+
+func (e losing) Append(ctx context.Context, p int, last uint64, record []byte) (uint64, error) {
+	if n, err := e.fake.Append(ctx, p, last, record); err != nil {
+		return n, err
+	}
+	return 0, errTimeout
+}
+
+// interrupted is an engine that loses an Append, and another comes first.
+type interrupted struct {
+	*fake
+	by func()
+}
+
+func (e interrupted) Append(ctx context.Context, p int, last uint64, record []byte) (uint64, error) {
+	n, _, err := e.Last(ctx, p)
+	if err == nil && n == last {
+		e.by()
+		return 0, errTimeout
+	}
+	return e.fake.Append(ctx, p, last, record)
+}
+
+// A record whose answer was lost is recognized, and not taken for another owner's.
+func TestALostAnswerIsNoFence(t *testing.T) {
+	e := losing{&fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}}
+	m, err := openMemory(t.TempDir(), bare(t, e, "a").o.Store)
+	require.NoError(t, err)
+	l := &logged{store: m, engine: e, epoch: 1, ctx: t.Context(), turn: newSlot(), failed: func(err error) { t.Error(err) }}
+	require.NoError(t, l.fence())
+	for id := range uint64(3) {
+		require.NoError(t, l.Commit(&storage.Batch{ID: id + 1}))
+	}
+	require.Len(t, e.logs[0], 4)
+
+	other := &logged{store: m, engine: e.fake, epoch: 2, ctx: t.Context(), turn: newSlot()}
+	l.engine = interrupted{e.fake, func() { require.NoError(t, other.fence()) }}
+	ended := make(chan error, 1)
+	l.failed = func(err error) { ended <- err }
+	require.ErrorIs(t, l.Commit(&storage.Batch{ID: 4}), storage.ErrReopen)
+	require.ErrorIs(t, <-ended, errFenced)
+	require.ErrorIs(t, l.Commit(&storage.Batch{ID: 5}), storage.ErrReopen, "and takes no more")
+}
+
+// While no node reaches the engine, none takes the others for dead: the first one back would end the
+// sessions of all.
+func TestTroubleOfAllEndsNoSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newShared()
+		w := &web{t: t, start: time.Now(), busy: map[int]bool{}, free: map[int]time.Time{}, acked: map[int]uint64{}}
+		quick := func() time.Duration { return 0 }
+		var nodes []*Node
+		root := t.TempDir()
+		for i := range 3 {
+			e := &fake{shared: all, rand: rand.New(rand.NewPCG(1, uint64(i)))}
+			n, err := Join(t.Context(), testOptions(t, w, fmt.Sprint("n", i), filepath.Join(root, fmt.Sprint(i)), e, 1, quick, quick))
+			require.NoError(t, err)
+			nodes = append(nodes, n)
+			time.Sleep(700 * time.Millisecond) // so that one is the first
+		}
+		time.Sleep(20 * time.Second)
+		before := sessions(nodes)
+		all.mu.Lock()
+		all.down = true
+		all.mu.Unlock()
+		time.Sleep(40 * time.Second)
+		all.mu.Lock()
+		all.down = false
+		all.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		require.Equal(t, before, sessions(nodes))
+		for _, n := range nodes {
+			n.Close()
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+func sessions(nodes []*Node) (names []string) {
+	for _, n := range nodes {
+		n.mu.Lock()
+		names = append(names, n.session.name)
+		n.mu.Unlock()
+	}
+	return names
+}
+
+// An owner that ends in order while it waits for the leases of a dead one does not hide them from the next.
+func TestAReleaseHidesNoHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newShared()
+		w := &web{t: t, start: time.Now(), busy: map[int]bool{}, free: map[int]time.Time{}, acked: map[int]uint64{}}
+		root := t.TempDir()
+		join := func(name string, long time.Duration) *Node {
+			e := &fake{shared: all, rand: rand.New(rand.NewPCG(1, 2))}
+			n, err := Join(t.Context(), testOptions(t, w, name, filepath.Join(root, name), e, 1, func() time.Duration { return 0 }, func() time.Duration { return long }))
+			require.NoError(t, err)
+			return n
+		}
+		first := join("a", testLease) // its contacts last as long as its leases
+		time.Sleep(5 * time.Second)
+		first.Close() // like a process that dies, in the middle of a contact
+		second := join("b", 0)
+		for name := ""; name != "b"; name, _, _ = second.Owner(0) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.NoError(t, second.Leave(t.Context()))
+		third := join("c", 0)
+		time.Sleep(time.Minute)
+		require.Greater(t, w.acked[0], uint64(10))
+		third.Close()
+		time.Sleep(time.Minute)
+	})
+}
+
+// The log is cut when the owner's copy is at every other node that is alive, and one besides the owner at
+// least; who joins later fetches the copy.
+func TestTheLogIsCutBehindCopies(t *testing.T) {
+	e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+	w := &web{t: t, start: time.Now(), busy: map[int]bool{}, free: map[int]time.Time{}, acked: map[int]uint64{}}
+	root := t.TempDir()
+	join := func(name string) *Node {
+		var h http.Handler
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) }))
+		o := testOptions(t, w, name, filepath.Join(root, name), e, 1, func() time.Duration { return 0 }, func() time.Duration { return 0 })
+		o.CopyAfter, o.Address, o.Client = 1, srv.URL, srv.Client()
+		n, err := Join(t.Context(), o)
+		require.NoError(t, err)
+		h = n.Handler()
+		t.Cleanup(func() { n.Close(); srv.Close() })
+		return n
+	}
+	first := func() uint64 {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if len(e.logs[0]) == 0 {
+			return e.ends[0] + 1
+		}
+		return e.logs[0][0].number
+	}
+	a := join("a")
+	require.Eventually(t, func() bool { return len(a.copies(0)) > 0 }, 20*time.Second, 10*time.Millisecond)
+	time.Sleep(2 * lookAtLog)
+	made := a.copies(0)
+	require.LessOrEqual(t, first(), made[len(made)-1].Last, "no other node has the copy")
+	b := join("b")
+	require.Eventually(t, func() bool { return len(b.copies(0)) > 0 }, 20*time.Second, 10*time.Millisecond)
+	before := a.copies(0)[0]
+	require.Eventually(t, func() bool { return first() > before.Last }, 20*time.Second, 10*time.Millisecond)
+	require.LessOrEqual(t, len(a.copies(0)), keptCopies)
+
+	c := join("c") // it has neither a copy nor the log before
+	require.NoError(t, a.Leave(t.Context()))
+	require.NoError(t, b.Leave(t.Context()))
+	require.Eventually(t, func() bool { name, _, ok := c.Owner(0); return ok && name == "c" }, 20*time.Second, 10*time.Millisecond)
+}

@@ -1,0 +1,144 @@
+// This file keeps what a node has seen of the table, and when, by its own clock.
+//
+// What is seen may be late, so nothing is allowed by it: it only says what to try. The one thing that
+// counts is how long ago an entry was seen to change, which is never more than how long ago it changed.
+
+package fleet
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Keys of the table.
+const (
+	configKey = "config"
+	nodeKey   = "node/"  // a node's name follows
+	partKey   = "part/"  // a partition's number follows in all of these
+	boundKey  = "bound/" // how long leases may last
+	copyKey   = "copy/"  // the latest copy
+	haveKey   = "have/"  // and, after a slash, a node: the copy that it has
+)
+
+// sessionRow is the entry of a node: its latest session. Those before are dead.
+type sessionRow struct {
+	Node    string `json:"node"`
+	Session string `json:"session"`
+	Address string `json:"address,omitempty"` // of Handler
+	Count   uint64 `json:"count"`             // of renewals
+	Leaving bool   `json:"leaving,omitempty"` // it takes no more partitions
+	Dead    bool   `json:"dead,omitempty"`    // for good
+}
+
+// partRow is the entry of a partition.
+type partRow struct {
+	Session  string `json:"session"`
+	Claim    string `json:"claim"`              // a name of this claim alone
+	Open     bool   `json:"open,omitempty"`     // its frontier works
+	Released bool   `json:"released,omitempty"` // the owner has stopped for good
+	Error    string `json:"error,omitempty"`    // why it could not be opened
+}
+
+// boundRow says that no lease which is out ends later than For after the row was written.
+type boundRow struct {
+	For time.Duration `json:"for_ns"`
+}
+
+// copyRow is the entry of a copy: it has all changes up to one, and what the log has behind Last.
+type copyRow struct {
+	Name   string `json:"name"`
+	Change uint64 `json:"change"`
+	Last   uint64 `json:"last"`
+}
+
+// seen is an entry and when it was seen to change.
+type seen struct {
+	Entry
+	at time.Duration
+}
+
+// view is what a node has seen of the table.
+type view struct {
+	elapsed func() time.Duration
+
+	mu      sync.Mutex
+	entries map[string]seen // guarded by mu
+	changed chan struct{}   // guarded by mu; closed at the next change
+}
+
+func newView(elapsed func() time.Duration) *view {
+	return &view{elapsed: elapsed, entries: map[string]seen{}, changed: make(chan struct{})}
+}
+
+// take takes in changes that were seen just now.
+func (v *view) take(entries []Entry) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.elapsed()
+	for _, e := range entries {
+		if e.Revision > v.entries[e.Key].Revision {
+			v.entries[e.Key] = seen{e, now}
+		}
+	}
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// wait returns a channel that is closed at the next change.
+func (v *view) wait() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}
+
+// get reads an entry into row, and returns it.
+func (v *view) get(key string, row any) (seen, bool) {
+	v.mu.Lock()
+	e, ok := v.entries[key]
+	v.mu.Unlock()
+	return e, ok && json.Unmarshal(e.Value, row) == nil
+}
+
+// keys returns the keys that begin with prefix, in order.
+func (v *view) keys(prefix string) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Sorted(func(yield func(string) bool) {
+		for k := range maps.Keys(v.entries) {
+			if strings.HasPrefix(k, prefix) && !yield(k) {
+				return
+			}
+		}
+	})
+}
+
+// member is a session as it was seen.
+type member struct {
+	sessionRow
+	at       time.Duration
+	revision uint64
+}
+
+// members returns the sessions that are not dead.
+func (v *view) members() (all []member) {
+	for _, key := range v.keys(nodeKey) {
+		var r sessionRow
+		if e, ok := v.get(key, &r); ok && !r.Dead {
+			all = append(all, member{r, e.at, e.Revision})
+		}
+	}
+	return all
+}
+
+// isDead reports whether a session was seen to be dead that was alive at a revision. A node has one
+// session after the other, and what was seen of it may be older than that revision.
+func (v *view) isDead(session string, revision uint64) bool {
+	node, _, _ := strings.Cut(session, "/")
+	var r sessionRow
+	e, ok := v.get(nodeKey+node, &r)
+	return ok && (r.Session == session && r.Dead || r.Session != session && e.Revision > revision)
+}
