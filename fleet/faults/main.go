@@ -1,0 +1,361 @@
+// Command faults kills, freezes and ends the nodes of a fleet at random while a crawl goes on, and then
+// compares what the crawled web has seen with what a fleet promises:
+//
+//	go run ./fleet/faults -n 20
+//
+// Every page must be fetched, no page whose end was acknowledged again, and no host before its delay is over,
+// or twice at once. The exit status is 1 otherwise. It needs a Unix system, and about 15 seconds per fault.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// options of a run.
+type options struct {
+	faults, pages, hosts  int
+	fetchers, workers     int
+	seed                  uint64
+	only, binary, keep    string
+	finalWait, quietLimit time.Duration
+}
+
+// errFailed says that the fleet broke a promise.
+var errFailed = errors.New("the fleet did not keep what it promises")
+
+func main() {
+	if order := os.Getenv(asFetcher); order != "" {
+		fmt.Fprintln(os.Stderr, fetch(order))
+		os.Exit(1)
+	}
+	o := options{}
+	flag.IntVar(&o.faults, "n", 20, "how many faults")
+	flag.IntVar(&o.pages, "pages", 3000, "how many pages at first; as many come again and again while there are faults")
+	flag.IntVar(&o.hosts, "hosts", 150, "how many hosts")
+	flag.IntVar(&o.fetchers, "fetchers", 3, "how many processes fetch")
+	flag.IntVar(&o.workers, "workers", 8, "how many workers each of them has")
+	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()%1e6), "what the faults and the web are drawn with")
+	flag.StringVar(&o.only, "only", "", "kinds of faults, comma-separated; empty: all")
+	flag.StringVar(&o.binary, "binary", "", "the frontier command; empty: it is built")
+	flag.StringVar(&o.keep, "keep", "", "a folder for logs and stores; empty: a temporary one, which stays after a failure")
+	flag.DurationVar(&o.finalWait, "final-wait", 5*time.Minute, "how long all pages may take after the last fault")
+	flag.DurationVar(&o.quietLimit, "quiet-limit", 75*time.Second, "after how long without a contact that is told as a stall")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, finish)
+	defer cancel()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		cancel()
+		os.Exit(1)
+	}
+}
+
+// run does everything, and returns errFailed if the fleet broke a promise.
+func run(ctx context.Context, o options, out io.Writer) (err error) {
+	if !supported {
+		return errors.New("processes cannot be stopped and continued on this system")
+	}
+	if o.hosts < 1 || o.pages < o.hosts || o.fetchers < 1 || o.workers < 1 {
+		return errors.New("want at least a host, a fetcher, a worker, and a page for each host")
+	}
+	dir := o.keep
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "faults"); err != nil {
+			return err
+		}
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	journal, err := os.Create(filepath.Join(dir, "faults.log"))
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
+	out = io.MultiWriter(out, journal)
+	var mu sync.Mutex
+	say := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(out, "%s %s\n", clock(time.Now()), fmt.Sprintf(format, args...))
+	}
+	say("seed %d, logs in %s", o.seed, dir)
+	if o.binary == "" {
+		o.binary = filepath.Join(dir, "frontier")
+		if err := build(ctx, o.binary); err != nil {
+			return err
+		}
+	}
+	t := &trial{options: o, say: say, out: out, dir: dir}
+	defer t.stop()
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	t.faultsAndWaves(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := t.judge(ctx); err != nil {
+		return fmt.Errorf("%w; seed %d, logs in %s", err, o.seed, dir)
+	}
+	if o.keep == "" {
+		t.stop()
+		return os.RemoveAll(dir)
+	}
+	return nil
+}
+
+// build builds the frontier command from the repository in which this process was started.
+func build(ctx context.Context, binary string) error {
+	root, err := os.Getwd()
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(root, "go.work")); err == nil {
+			break
+		}
+		if filepath.Dir(root) == root {
+			return errors.New("there is no go.work above: start it in the repository, or give -binary")
+		}
+		root = filepath.Dir(root)
+	}
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/frontier")
+	cmd.Dir = root
+	if b, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, b)
+	}
+	return nil
+}
+
+// trial is one run.
+type trial struct {
+	options
+	say func(string, ...any)
+	out io.Writer
+	dir string
+
+	web      *web
+	site     *http.Server
+	nodes    *cluster
+	fetchers []*process
+	faulter  *faulter
+	once     sync.Once
+}
+
+func (t *trial) begin(ctx context.Context) error {
+	t.web = newWeb(t.seed, t.hosts, t.say)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	t.site = &http.Server{Handler: t.web}
+	go func() { _ = t.site.Serve(l) }()
+	if t.nodes, err = newCluster(t.binary, t.dir, t.say); err != nil {
+		return err
+	}
+	for _, p := range t.nodes.nodes {
+		if err := p.begin(); err != nil {
+			return err
+		}
+	}
+	t.faulter = &faulter{r: rand.New(rand.NewPCG(t.seed, 2)), nodes: t.nodes, say: t.say}
+	if t.faulter.settled(ctx, true); ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := t.wave(ctx); err != nil {
+		return err
+	}
+	for i := range t.options.fetchers {
+		p, err := newFetcher(fetcherOrder{Name: fmt.Sprintf("f%d", i+1), Nodes: t.nodes.urls, Web: "http://" + l.Addr().String(), Workers: t.workers}, t.dir, t.say)
+		if err == nil {
+			err = p.begin()
+		}
+		if err != nil {
+			return err
+		}
+		t.fetchers = append(t.fetchers, p)
+	}
+	t.faulter.fetchers = t.fetchers
+	return nil
+}
+
+// wave makes the web larger, and adds the URLs that no page links to.
+func (t *trial) wave(ctx context.Context) error {
+	roots := t.web.grow(t.pages)
+	body := strings.Join(roots, "\n") + "\n"
+	for i := 0; ; i++ {
+		err := t.add(ctx, t.nodes.urls[i%len(t.nodes.urls)], body)
+		if err == nil {
+			t.web.acknowledged(roots...)
+			t.say("%d more pages, %d of them added", t.pages, len(roots))
+			return nil
+		}
+		if wait(ctx, 200*time.Millisecond); ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+func (t *trial) add(ctx context.Context, node, body string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, node+"/v1/urls", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "text/plain")
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	b, err := io.ReadAll(a.Body)
+	if err == nil && a.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", a.Status, b)
+	}
+	return err
+}
+
+// faultsAndWaves does the faults, and makes the web larger whenever little of it is left.
+func (t *trial) faultsAndWaves(ctx context.Context) {
+	over, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() {
+		told := false
+		for over.Err() == nil {
+			left, quiet := t.web.left()
+			if left < t.pages/4 {
+				if err := t.wave(over); err != nil && over.Err() == nil {
+					t.say("TROUBLE: %v", err)
+				}
+			}
+			if told = told && quiet > t.quietLimit; !told && quiet > t.quietLimit {
+				told = true
+				t.say("STALL: no contact for %v, %d pages left", quiet.Round(time.Second), left)
+			}
+			wait(over, time.Second)
+		}
+	})
+	draw := kinds
+	if t.only != "" {
+		draw = nil
+		for s := range strings.SplitSeq(t.only, ",") {
+			draw = append(draw, fault(strings.TrimSpace(s)))
+		}
+	}
+	for range t.faults {
+		if ctx.Err() != nil {
+			break
+		}
+		t.faulter.one(ctx, draw[t.faulter.r.IntN(len(draw))])
+	}
+	stop()
+	all.Wait()
+	t.faulter.back.Wait()
+}
+
+// judge waits for the rest of the crawl, and compares.
+func (t *trial) judge(ctx context.Context) error {
+	t.say("no more faults")
+	t.faulter.settled(ctx, true)
+	began, told := time.Now(), time.Now()
+	for ctx.Err() == nil {
+		left, quiet := t.web.left()
+		if left == 0 || time.Since(began) > t.finalWait {
+			break
+		}
+		if time.Since(told) > 15*time.Second {
+			told = time.Now()
+			t.say("%d pages left, the last contact was %v ago", left, quiet.Round(100*time.Millisecond))
+		}
+		wait(ctx, 200*time.Millisecond)
+	}
+	drained := t.drained(ctx)
+	t.stop()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := t.web.record(t.dir); err != nil {
+		return err
+	}
+	lost := t.web.lost(t.say)
+	t.web.table(t.out, t.faulter.events)
+	fmt.Fprintf(t.out, "faults %d, nodes that ended by themselves %d, other troubles %d, in the end the frontier was empty: %v\n",
+		len(t.faulter.events), t.nodes.died(), t.faulter.troubles, drained)
+	w := t.web
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if lost+w.early+w.overlap+w.undone+t.nodes.died()+t.faulter.troubles > 0 || !drained {
+		return errFailed
+	}
+	return nil
+}
+
+// drained waits until the frontier says that nothing is left, and reports whether it did.
+func (t *trial) drained(ctx context.Context) bool {
+	for i := range 300 {
+		r, err := http.Get(t.nodes.urls[i%len(t.nodes.urls)] + "/v1/stats")
+		if err == nil {
+			var s struct{ Waiting, Leased, Scheduled, Pending *int64 }
+			b, _ := io.ReadAll(r.Body)
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				if err := json.Unmarshal(b, &s); err == nil && s.Waiting != nil && *s.Waiting == 0 && (s.Leased == nil || *s.Leased == 0) {
+					return true
+				}
+			}
+			if i == 299 {
+				t.say("the frontier is not empty: %s", b)
+			}
+		}
+		if wait(ctx, 200*time.Millisecond); ctx.Err() != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// stop kills all processes.
+func (t *trial) stop() {
+	t.once.Do(func() {
+		if t.faulter != nil {
+			t.faulter.back.Wait()
+		}
+		for _, p := range slices.Concat(t.fetchers, t.clusterNodes()) {
+			if p.cmd != nil && p.cmd.Process != nil {
+				p.kill()
+			}
+		}
+		if t.site != nil {
+			_ = t.site.Close()
+		}
+	})
+}
+
+func (t *trial) clusterNodes() []*process {
+	if t.nodes == nil {
+		return nil
+	}
+	return t.nodes.nodes
+}

@@ -1,0 +1,242 @@
+// This file starts, signals and starts again the processes under test, and reads the nodes' logs as far as
+// faults depend on them: who owns the frontier, and who has joined.
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// process is a process that is started again and again with the same arguments. One goroutine uses it.
+type process struct {
+	name  string
+	log   *os.File
+	start func() *exec.Cmd
+	lines func(line string) // called with each line of output; may be nil
+	died  func(err error)   // called when it ends although nobody asked
+
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when cmd has ended
+
+	mu    sync.Mutex
+	asked bool // guarded by mu; to end
+}
+
+func (p *process) begin() error {
+	cmd := p.start()
+	out := &splitter{log: p.log, lines: p.lines}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	p.cmd, p.ended = cmd, ended
+	p.mu.Lock()
+	p.asked = false
+	p.mu.Unlock()
+	go func() {
+		err := cmd.Wait()
+		p.mu.Lock()
+		asked := p.asked
+		p.mu.Unlock()
+		close(ended)
+		if !asked && p.died != nil {
+			p.died(err)
+		}
+	}()
+	return nil
+}
+
+// kill ends it at once.
+func (p *process) kill() {
+	p.willEnd()
+	_ = p.cmd.Process.Signal(kill)
+	<-p.ended
+}
+
+func (p *process) willEnd() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = true
+}
+
+func (p *process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// splitter writes output to a log, and passes it on by lines.
+type splitter struct {
+	log   *os.File
+	lines func(string)
+	rest  []byte
+}
+
+func (s *splitter) Write(b []byte) (int, error) {
+	if s.lines != nil {
+		s.rest = append(s.rest, b...)
+		for {
+			i := bytes.IndexByte(s.rest, '\n')
+			if i < 0 {
+				break
+			}
+			s.lines(string(s.rest[:i]))
+			s.rest = s.rest[i+1:]
+		}
+	}
+	return s.log.Write(b)
+}
+
+// cluster is the three nodes.
+type cluster struct {
+	nodes []*process
+	urls  []string
+
+	mu     sync.Mutex
+	owner  int    // guarded by mu; -1: nobody, as far as is known
+	joined []bool // guarded by mu
+	deaths int    // guarded by mu
+}
+
+const (
+	fleetTTL  = 10 * time.Second
+	leaseTime = 15 * time.Second
+	maxLease  = 30 * time.Second
+	nodeCount = 3
+)
+
+// newCluster prepares the nodes in dir.
+func newCluster(binary, dir string, say func(string, ...any)) (*cluster, error) {
+	ports, err := freePorts(2 * nodeCount)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{owner: -1, joined: make([]bool, nodeCount)}
+	var peers []string
+	for i := range nodeCount {
+		peers = append(peers, fmt.Sprintf("%c=127.0.0.1:%d", 'a'+i, ports[i]))
+	}
+	for i := range nodeCount {
+		name, at := string(rune('a'+i)), fmt.Sprintf("127.0.0.1:%d", ports[nodeCount+i])
+		folder := filepath.Join(dir, name)
+		if err := os.MkdirAll(folder, 0o777); err != nil {
+			return nil, err
+		}
+		log, err := os.Create(filepath.Join(dir, name+".log"))
+		if err != nil {
+			return nil, err
+		}
+		c.urls = append(c.urls, "http://"+at)
+		c.nodes = append(c.nodes, &process{
+			name: name, log: log,
+			start: func() *exec.Cmd {
+				return exec.Command(binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(peers, ","), "-dir", folder, "-http", at,
+					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String())
+			},
+			lines: func(line string) { c.read(i, line, say) },
+			died: func(err error) {
+				c.gone(i)
+				c.mu.Lock()
+				c.deaths++
+				c.mu.Unlock()
+				say("TROUBLE: node %s ended by itself: %v", name, err)
+			},
+		})
+	}
+	return c, nil
+}
+
+// read follows a node's log.
+func (c *cluster) read(i int, line string, say func(string, ...any)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case strings.Contains(line, "fleet: partition open"):
+		c.owner = i
+		_, about, _ := strings.Cut(line, "partition=0 ")
+		say("node %s owns the frontier: %s", c.nodes[i].name, about)
+	case strings.Contains(line, "fleet: partition given up"), strings.Contains(line, "fleet: session ended"):
+		if c.owner == i {
+			c.owner = -1
+		}
+		_, about, _ := strings.Cut(line, "msg=")
+		say("node %s: %s", c.nodes[i].name, about)
+	case strings.Contains(line, "msg=joined"):
+		c.joined[i] = true
+	case strings.Contains(line, "panic:"), strings.Contains(line, "DATA RACE"), strings.Contains(line, "level=ERROR") && !strings.Contains(line, "etcd:"):
+		say("node %s: %s", c.nodes[i].name, line)
+	}
+}
+
+func (c *cluster) gone(i int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.joined[i] = false
+	if c.owner == i {
+		c.owner = -1
+	}
+}
+
+// state returns who owns the frontier, or -1, and whether all nodes have joined.
+func (c *cluster) state() (owner int, all bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all = true
+	for _, j := range c.joined {
+		all = all && j
+	}
+	return c.owner, all
+}
+
+func (c *cluster) died() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deaths
+}
+
+// freePorts finds ports of loopback that nobody uses, below those that systems give to outgoing connections:
+// a node must get its own again after a while.
+func freePorts(n int) (ports []int, err error) {
+	for tries := 0; len(ports) < n; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000)))
+		if err == nil {
+			defer l.Close()
+			ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		} else if tries > 1000 {
+			return nil, err
+		}
+	}
+	return ports, nil
+}
+
+// newFetcher prepares a fetcher's process: this program once more.
+func newFetcher(order fetcherOrder, dir string, say func(string, ...any)) (*process, error) {
+	b, err := json.Marshal(order)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, order.Name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	return &process{
+		name: order.Name, log: log,
+		start: func() *exec.Cmd {
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), asFetcher+"="+string(b))
+			return cmd
+		},
+		died: func(err error) { say("TROUBLE: fetcher %s ended by itself: %v", order.Name, err) },
+	}, nil
+}
