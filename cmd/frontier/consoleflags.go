@@ -153,7 +153,7 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 			log.Warn("other machines can reach the metrics of this crawl: they want the page's token, and answer under -page-names only", "address", c.metricsAt.Addr(), "token", where)
 		}
 	}
-	end := serveConsole(con, s.dir, c.at, c.metricsAt, warn, say)
+	end := serveConsole(con, forCommands(s.dir, warn), c.at, c.metricsAt, say)
 	c.shown = con
 	return func() { end(); _ = con.Close() }, nil
 }

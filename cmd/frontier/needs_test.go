@@ -26,7 +26,7 @@ var alone = map[string][]string{
 		max-crawl-delay max-retry-after retry-tries limit-pages limit-bytes limit-errors limit-waiting limit-depth
 		rule header cookie auth proxy-for user-agent contact proxy resolve timeout max-body allow-network deny-network ports dns cookies old-tls no-http2
 		no-keep-alive min-rate max-ratio body-memory temp protocols warc seen stats sitemaps recrawl log log-max-bytes page metrics-listen`),
-	"serve": strings.Fields(`dir memory sync delay retry-tries backoff-base backoff-max backoff-forgive probes quarantine-after quarantine-probe lease-time max-lease http grpc tokens tls-cert tls-key client-ca insecure names max-buffered
+	"serve": strings.Fields(`dir memory sync delay retry-tries backoff-base backoff-max backoff-forgive probes quarantine-after quarantine-probe lease-time max-lease http grpc fleet tokens tls-cert tls-key client-ca insecure names max-buffered
 		max-connections grace log-format quiet v`),
 }
 

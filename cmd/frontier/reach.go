@@ -259,21 +259,30 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 	}}, nil
 }
 
+// forCommands returns a listener for the commands that name a folder; nil: there is none.
+func forCommands(dir string, warn func(what string, err error)) net.Listener {
+	if dir == "" || runtime.GOOS == "windows" {
+		return nil
+	}
+	l, err := listen(dir)
+	if err != nil {
+		warn("commands cannot reach this process", err)
+		return nil
+	}
+	return l
+}
+
 // serveConsole serves a Console until the returned function is called: on the folder's socket, and for
 // browsers on page, if it is not nil.
-func serveConsole(c *console.Console, dir string, page, metrics net.Listener, warn func(what string, err error), say func(url string)) (stop func()) {
+func serveConsole(c *console.Console, local, page, metrics net.Listener, say func(url string)) (stop func()) {
 	var servers []*http.Server
 	serve := func(l net.Listener, h http.Handler) {
 		s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 		servers = append(servers, s)
 		go func() { _ = s.Serve(l) }()
 	}
-	if dir != "" && runtime.GOOS != "windows" {
-		if l, err := listen(dir); err != nil {
-			warn("commands cannot reach this process", err)
-		} else {
-			serve(l, c.Local())
-		}
+	if local != nil {
+		serve(local, c.Local())
 	}
 	if page != nil {
 		serve(page, slow(c.Page()))

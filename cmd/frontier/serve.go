@@ -30,6 +30,8 @@ import (
 	"github.com/seed-7440039f/frontier"
 	frontierprometheus "github.com/seed-7440039f/frontier/adapters/prometheus"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/fleet"
+	"github.com/seed-7440039f/frontier/fleet/crossing"
 	"github.com/seed-7440039f/frontier/metrics"
 	frontierserve "github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/spill"
@@ -68,6 +70,7 @@ type server struct {
 	clientCA  string
 	clients   repeated
 	insecure  bool
+	fleet     fleetFlags
 	log       logFlags
 
 	o   frontierserve.Options
@@ -102,6 +105,7 @@ func newServer() *server {
 		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the one idle longest is closed; one in 16 is for /livez, and one in 8 of the rest for requests that do not wait")
 		fs.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests may go on after SIGTERM")
 	})
+	s.define("several machines", s.fleet.define)
 	s.define("the log", s.log.defineServed)
 	return s
 }
@@ -188,6 +192,7 @@ func (s *server) judge() error {
 		}
 	}
 	s.judgeTLS()
+	s.fleet.judge(s)
 	for name, address := range s.addresses() {
 		_, port, err := net.SplitHostPort(address)
 		if path, ok := strings.CutPrefix(address, "unix:"); ok && path == "" || !ok && err != nil {
@@ -312,27 +317,62 @@ func listenOn(address string) (net.Listener, error) {
 
 // run serves until ctx ends.
 func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
+	if s.fleet.name != "" {
+		return s.join(ctx, log)
+	}
 	store, err := openStore(s.dir, spill.Options{Sync: s.sync, MemoryBudget: storeMemory(s.memory), Logger: log})
 	if err != nil {
 		return err
 	}
 	defer func() { err = join(err, store.Close()) }()
-	l := map[string]net.Listener{}
+	l, err := s.listen()
+	defer l.close()
+	if err != nil {
+		return err
+	}
+	l.addLocal(s.dir, log)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	return s.serve(ctx, crossing.Served{Opening: fleet.Opening{Spill: store}, Listeners: l, Ready: func() {}, Stop: stop}, log)
+}
+
+// listeners are those of a server, by the option that names the address; and "console": see forCommands.
+type listeners map[string]net.Listener
+
+func (l listeners) close() {
+	for _, at := range l {
+		_ = at.Close()
+	}
+}
+
+func (l listeners) addLocal(dir string, log *slog.Logger) {
+	if at := forCommands(dir, func(what string, err error) { log.Warn(what, "error", err) }); at != nil {
+		l["console"] = at
+	}
+}
+
+// listen takes all addresses.
+func (s *server) listen() (listeners, error) {
+	l := listeners{}
 	for name, address := range s.addresses() {
 		at, err := takeAddress(name, address)
 		if err != nil {
-			return err
+			return l, err
 		}
-		defer at.Close()
 		l[name] = at
 	}
+	return l, nil
+}
+
+// serve serves the frontier of a store until ctx ends.
+func (s *server) serve(ctx context.Context, x crossing.Served, log *slog.Logger) (err error) {
 	var retry frontier.RetryPolicy // serve's default
 	if s.tries > 0 {
 		retry = frontier.Retries(s.tries, 0)
 	}
 	watch, hooks := console.NewWatch(), frontierprometheus.NewHooks()
 	f, err := frontier.Open(ctx, urlfrontier.Frontier(frontier.Options{
-		Spill: store, MemoryBudget: int64(s.memory), Delay: frontier.FixedDelay(s.delay), LeaseTime: s.lease, Logger: log,
+		Spill: x.Spill, ContactedAt: x.ContactedAt, MemoryBudget: int64(s.memory), Delay: frontier.FixedDelay(s.delay), LeaseTime: s.lease, Logger: log,
 		Retry: retry, Backoff: s.trouble.backoff, Quarantine: s.trouble.quarantine,
 		OnEvent: func(e frontier.Event) { watch.Event(e); hooks.Event(e) },
 	}))
@@ -344,8 +384,6 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 	r := prometheus.NewRegistry()
 	figures := metrics.Frontier(f, metrics.Options{MemoryBudget: int64(s.memory), Dir: s.dir, Disk: minutely(func() int64 { return diskOf(s.dir) })})
 	r.MustRegister(hooks, frontierprometheus.Collector(figures), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	var service *frontierserve.Service
 	var operator func(string) (string, bool)
 	if tokens := s.o.Tokens; tokens != nil {
@@ -365,29 +403,30 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		Crawls:    func(n int) ([]console.ServedCrawl, int) { return service.Crawls(n) },
 		Clients:   func() []console.ServedClient { return service.Clients() },
 
-		Title: filepath.Base(s.dir), Token: os.Getenv("FRONTIER_PAGE_TOKEN"), Private: !s.everybody(), Names: s.names, MemoryBudget: int64(s.memory), Watch: watch, Stop: stop,
+		Title: filepath.Base(s.dir), Token: os.Getenv("FRONTIER_PAGE_TOKEN"), Private: !s.everybody(), Names: s.names, MemoryBudget: int64(s.memory), Watch: watch, Stop: x.Stop,
 		Disk: func() int64 { return diskOf(s.dir) }, Metrics: promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4}), Logger: log,
 	})
 	if err != nil {
 		return err
 	}
 	defer con.Close()
-	s.o.CheckValue = urlfrontier.CheckValue
-	s.o.Console, s.o.Logger, s.o.Contacts, s.o.Sync = con, log, filepath.Join(s.dir, contactsFile), s.sync
-	service, err = frontierserve.New(f, s.o)
+	o := s.o
+	o.CheckValue, o.Permit = urlfrontier.CheckValue, x.Permit
+	o.Console, o.Logger, o.Contacts, o.Sync = con, log, filepath.Join(s.dir, contactsFile), s.sync
+	service, err = frontierserve.New(f, o)
 	if err != nil {
 		return err
 	}
-	return join(s.answer(ctx, l, service, con, log), service.Close())
+	return join(s.answer(ctx, x, service, con, log), service.Close())
 }
 
 // answer serves requests until ctx ends, and then finishes those under way.
-func (s *server) answer(ctx context.Context, l map[string]net.Listener, service *frontierserve.Service, con *console.Console, log *slog.Logger) (err error) {
-	closeSocket := serveConsole(con, s.dir, nil, nil, func(what string, err error) { log.Warn(what, "error", err) }, nil)
+func (s *server) answer(ctx context.Context, x crossing.Served, service *frontierserve.Service, con *console.Console, log *slog.Logger) (err error) {
+	closeSocket := serveConsole(con, x.Listeners["console"], nil, nil, nil)
 	defer closeSocket()
 	failed := make(chan error, 2)
 	stop := func(context.Context) error { return nil }
-	if at := l["grpc"]; at != nil {
+	if at := x.Listeners["grpc"]; at != nil {
 		if stop, err = s.answerGRPC(ctx, at, service, log, failed); err != nil {
 			return err
 		}
@@ -404,7 +443,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 			page.ServeHTTP(w, r)
 		}
 	})
-	at := l["http"]
+	at := x.Listeners["http"]
 	if s.tls != nil {
 		at = tls.NewListener(at, s.tls)
 	}
@@ -420,6 +459,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 		return err
 	}
 	go func() { failed <- web.Serve(at) }()
+	x.Ready()
 	log.Info("serving", "http", at.Addr().String())
 	log.Info("the server has a page", "url", s.page(at.Addr())+"/", "token", where)
 	if service.Open() && !s.isLocal() {

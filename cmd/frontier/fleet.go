@@ -1,0 +1,131 @@
+// This file makes a server one of several machines that serve one frontier together.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier/fleet"
+	"github.com/seed-7440039f/frontier/fleet/crossing"
+	"github.com/seed-7440039f/frontier/fleet/etcd"
+	"github.com/seed-7440039f/frontier/spill"
+)
+
+// fleetLease is the longest lease of a fleet unless -max-lease says otherwise: when a node dies, no host is
+// contacted until the leases that it had handed out have ended.
+const fleetLease = 2 * time.Minute
+
+// fleetFlags make a server a node of a fleet.
+type fleetFlags struct {
+	name, node    string
+	list          list
+	cert, key, ca string
+	ttl           time.Duration
+
+	peers map[string]string
+}
+
+func (f *fleetFlags) define(fs *flagSet) {
+	fs.StringVar(&f.name, "fleet", "", "`name` of a fleet: several machines serve one frontier, and any of them may die (-max-lease is 2m then)")
+	fs.StringVar(&f.node, "node", "", "this machine's `name` in the fleet")
+	fs.Var(&f.list, "fleet-peers", "`NAME=HOST:PORT` of every machine of the fleet, this one too, where they talk to each other; comma-separated")
+	fs.DurationVar(&f.ttl, "fleet-ttl", 15*time.Second, "how long a machine may not be heard of before another takes its place")
+	fs.StringVar(&f.cert, "fleet-cert", "", "`file` of the certificate by which the other machines know this one")
+	fs.StringVar(&f.key, "fleet-key", "", "`file` of its key")
+	fs.StringVar(&f.ca, "fleet-ca", "", "`file` of the authority that vouches for all of them")
+}
+
+// judge completes the settings.
+func (f *fleetFlags) judge(s *server) {
+	if f.name == "" {
+		return
+	}
+	if !s.given("max-lease") {
+		s.longest = fleetLease
+		s.o.MaxLease = fleetLease
+	}
+	if s.sync {
+		s.fault([]string{"sync"}, "%s means nothing beside %s: what is acknowledged is on the disks of a majority", s.shown("sync"), s.shown("fleet"))
+	}
+	f.peers = map[string]string{}
+	open := false
+	for _, x := range f.list {
+		name, address, ok := strings.Cut(x, "=")
+		host, port, err := net.SplitHostPort(address)
+		if !ok || name == "" || err != nil || host == "" || port == "" || f.peers[name] != "" {
+			s.badItem("fleet-peers", x, "want a name that no other has, =, and host:port")
+			continue
+		}
+		f.peers[name] = address
+		open = open || !local(address)
+	}
+	if f.peers[f.node] == "" {
+		s.bad("want one of the names in -fleet-peers", "node")
+	}
+	if f.ttl < 5*time.Second || f.ttl > time.Hour {
+		s.bad("want 5s to 1h", "fleet-ttl")
+	}
+	switch given := f.cert != "" && f.key != "" && f.ca != ""; {
+	case !given && f.cert+f.key+f.ca != "":
+		s.fault([]string{"fleet-cert", "fleet-key", "fleet-ca"}, "%s, %s and %s: want all of them", s.shown("fleet-cert"), s.shown("fleet-key"), s.shown("fleet-ca"))
+	case !given && open && !s.insecure:
+		s.bad("other machines may reach it: want -fleet-cert, -fleet-key and -fleet-ca, or addresses of loopback", "fleet-peers")
+	}
+}
+
+// join serves as a node of a fleet until ctx ends.
+func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
+	public, err := s.listen()
+	defer public.close()
+	if err != nil {
+		return err
+	}
+	f := &s.fleet
+	servers := etcd.Options{
+		Fleet: f.name, Node: f.node, Peers: f.peers, Dir: filepath.Join(s.dir, "etcd"), Cert: f.cert, Key: f.key, CA: f.ca, Logger: log,
+	}
+	secure, err := servers.TLS()
+	if err != nil {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(f.peers[f.node])
+	inside, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return fmt.Errorf("-fleet-peers: %w", err)
+	}
+	defer inside.Close()
+	o := crossing.Options{Most: s.most, Inside: secure, Plain: []string{"console", "http"}, Logger: log}
+	if s.tls != nil {
+		o.Plain, o.Secure, o.TLS = o.Plain[:1], o.Plain[1:], s.tls
+	}
+	x := crossing.New(o)
+	defer x.Close()
+	for name, l := range public {
+		x.Add(name, l)
+	}
+	log.Info("waiting for the other machines", "node", f.node)
+	engine, err := etcd.Start(ctx, servers)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer func() { err = join(err, engine.Close()) }()
+	if public.addLocal(s.dir, log); public["console"] != nil {
+		x.Add("console", public["console"])
+	}
+	return x.Run(ctx, crossing.Node{
+		Fleet: fleet.Options{
+			Node: f.node, Dir: filepath.Join(s.dir, "fleet"), Engine: engine, TTL: f.ttl, Store: spill.Options{MemoryBudget: storeMemory(s.memory), Logger: log}, Logger: log,
+		},
+		Inside: inside, Failed: engine.Failed(), Leases: filepath.Join(s.dir, contactsFile), Grace: s.grace,
+		Serve: func(ctx context.Context, x crossing.Served) error { return s.serve(ctx, x, log) },
+	})
+}

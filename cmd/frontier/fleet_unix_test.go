@@ -1,0 +1,176 @@
+// This file tests a fleet: three processes that serve one frontier, of which one after the other dies.
+
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/client"
+)
+
+// machine is one process of a fleet.
+type machine struct {
+	name, dir, log, address string
+	cmd                     *exec.Cmd
+}
+
+// freePort returns an address of loopback that nobody uses.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (m *machine) start(t *testing.T, peers string, more ...string) {
+	out, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer out.Close()
+	m.cmd = exec.Command(os.Args[0], append([]string{"serve", "-fleet", "test", "-node", m.name, "-dir", m.dir, "-fleet-peers", peers, "-fleet-ttl", "5s",
+		"-http", m.address, "-grpc", "off", "-delay", "1s", "-lease-time", "6s"}, more...)...)
+	m.cmd.Env = append(os.Environ(), asCommand+"=1")
+	m.cmd.Stdout, m.cmd.Stderr = out, out
+	require.NoError(t, m.cmd.Start())
+}
+
+// said reports whether the process has logged a text.
+func (m *machine) said(t *testing.T, text string) bool {
+	b, err := os.ReadFile(m.log)
+	require.NoError(t, err)
+	return bytes.Contains(b, []byte(text))
+}
+
+func ready(address string) bool {
+	a, err := http.Get("http://" + address + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer a.Body.Close()
+	return a.StatusCode == http.StatusOK
+}
+
+// A frontier outlives the machine that has it. What was acknowledged is there; no host is contacted
+// before the leases have ended that the dead machine had handed out. A machine that is stopped hands over.
+func TestAFleetOutlivesItsMachines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three processes take half a minute: -short")
+	}
+	dir := t.TempDir()
+	var all []*machine
+	var peers []string
+	for _, name := range []string{"a", "b", "c"} {
+		m := &machine{name: name, dir: filepath.Join(dir, name), log: filepath.Join(dir, name+".log"), address: freePort(t)}
+		all = append(all, m)
+		peers = append(peers, name+"="+freePort(t))
+	}
+	for _, m := range all {
+		m.start(t, strings.Join(peers, ","))
+		defer func() { _ = m.cmd.Process.Kill(); _ = m.cmd.Wait() }()
+	}
+	fail := func(text string) {
+		for _, m := range all {
+			b, _ := os.ReadFile(m.log)
+			t.Logf("%s:\n%s", m.name, b)
+		}
+		t.Fatal(text)
+	}
+	within := func(d time.Duration, what string, ok func() bool) {
+		for end := time.Now().Add(d); !ok(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				fail(what + ": not within " + d.String())
+			}
+		}
+	}
+	for _, m := range all {
+		within(time.Minute, "ready", func() bool { return ready(m.address) })
+	}
+	at := func(m *machine) *client.Client {
+		f, err := client.New("http://"+m.address, client.Options{})
+		require.NoError(t, err)
+		return f
+	}
+	var owner *machine
+	var others []*machine
+	find := func() {
+		owner, others = nil, nil
+		for _, m := range all {
+			switch {
+			case m.cmd.ProcessState != nil:
+			case m.said(t, "partition open"):
+				owner = m
+			default:
+				others = append(others, m)
+			}
+		}
+	}
+	find()
+	f := at(others[0])
+	for i := range 4 {
+		_, err := f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
+		require.NoError(t, err)
+	}
+	first, err := f.Next(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, f.Done(first, frontier.Outcome{}))
+	second, err := f.Next(t.Context())
+	require.NoError(t, err)
+	until := time.Now().Add(6 * time.Second) // of that lease, at the latest
+	require.NoError(t, f.Close())
+
+	require.NoError(t, owner.cmd.Process.Kill())
+	_ = owner.cmd.Wait()
+	f = at(others[1])
+	within(time.Minute, "taken over", func() bool { return ready(others[1].address) })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	got := map[string]bool{first.Entry.URL: true}
+	for range 3 {
+		l, err := f.Next(ctx)
+		if err != nil {
+			fail(err.Error())
+		}
+		require.False(t, time.Now().Before(until.Add(900*time.Millisecond)), "%s %v before the last lease and the delay have ended", l.Entry.URL, time.Until(until))
+		require.False(t, got[l.Entry.URL], l.Entry.URL)
+		got[l.Entry.URL] = true
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+	}
+	require.True(t, got[second.Entry.URL])
+	_, err = f.Add(ctx, frontier.Entry{URL: "http://h9.example/"})
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	dead := owner
+	find()
+	dead.start(t, strings.Join(peers, ",")) // two of three must be alive for the rest
+	within(time.Minute, "back", func() bool { return ready(dead.address) })
+	require.NoError(t, owner.cmd.Process.Signal(syscall.SIGTERM))
+	if err := owner.cmd.Wait(); err != nil {
+		fail("stopped: " + err.Error())
+	}
+	began := time.Now()
+	f = at(others[0])
+	l, err := f.Next(ctx)
+	if err != nil {
+		fail(err.Error())
+	}
+	require.Equal(t, "http://h9.example/", l.Entry.URL)
+	require.Less(t, time.Since(began), 20*time.Second)
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+	require.NoError(t, f.Close())
+}
