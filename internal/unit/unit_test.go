@@ -26,6 +26,8 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/dns"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/incremental"
+	"github.com/seed-7440039f/frontier/fleet"
+	"github.com/seed-7440039f/frontier/fleet/crossing"
 	"github.com/seed-7440039f/frontier/polite"
 	"github.com/seed-7440039f/frontier/recrawl"
 	"github.com/seed-7440039f/frontier/serve"
@@ -69,6 +71,11 @@ func refused(t *testing.T) map[string]func() error {
 			return err
 		},
 	}
+	each(uses, "fleet.Options", func(o fleet.Options) error {
+		_, err := fleet.Join(t.Context(), o)
+		return err
+	})
+	each(uses, "crossing.Node", func(n crossing.Node) error { return (*crossing.Crossing)(nil).Run(t.Context(), n) })
 	each(uses, "frontier.Options", open)
 	each(uses, "frontier.Backoff", func(b frontier.Backoff) error { return open(frontier.Options{Backoff: b}) })
 	each(uses, "frontier.Quarantine", func(q frontier.Quarantine) error { return open(frontier.Options{Quarantine: q}) })
