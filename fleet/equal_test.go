@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
@@ -40,7 +41,7 @@ type life struct {
 // bare returns a node that claims nothing by itself.
 func bare(t *testing.T, e Engine, name string) *Node {
 	n := &Node{
-		o:  Options{Node: name, Dir: filepath.Join(t.TempDir(), name), Engine: e, Client: httptest.NewServer(nil).Client(), elapsed: sinceBoot},
+		o:  Options{Node: name, Dir: filepath.Join(t.TempDir(), name), Engine: e, Client: http.DefaultClient, elapsed: sinceBoot},
 		id: "one", view: newView(sinceBoot), cut: map[int]uint64{}, fetching: newSlot(),
 	}
 	n.log = quiet()

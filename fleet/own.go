@@ -35,11 +35,12 @@ func (n *Node) own(session context.Context, s *session, p int, epoch uint64, row
 	}
 	defer func() { err = errors.Join(err, l.store.Close()) }()
 	b := &bound{n: n, s: s, writing: newSlot(), key: fmt.Sprint(boundKey, p)}
-	var hold time.Duration
-	if leases == nil {
-		if hold, err = b.inherit(ctx); err != nil {
-			return err
-		}
+	hold, err := b.inherit(ctx)
+	if err != nil {
+		return err
+	}
+	if leases != nil { // they are known, and no other host needs to wait
+		hold = 0
 	}
 	held := n.o.elapsed() + hold
 	opened, err := n.o.Open(ctx, Opening{Partition: p, Spill: l, ContactedAt: time.Now().Add(hold), Leases: leases, Permit: b.permit})
@@ -78,8 +79,7 @@ type bound struct {
 	revision uint64 // guarded by writing
 }
 
-// inherit returns how long leases of earlier owners may still last. Before they have ended this owner hands
-// out none, so what it states will be later.
+// inherit returns how long leases of earlier owners may still last. What this owner states will not be less.
 func (b *bound) inherit(ctx context.Context) (time.Duration, error) {
 	e, err := b.n.o.Engine.Get(ctx, b.key)
 	if err != nil || e.Revision == 0 {
@@ -95,6 +95,7 @@ func (b *bound) inherit(ctx context.Context) (time.Duration, error) {
 	b.writing.take()
 	defer b.writing.release()
 	b.revision = e.Revision
+	b.until.Store(int64(at + row.For))
 	return max(0, at+row.For-b.n.o.elapsed()), nil
 }
 

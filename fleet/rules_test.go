@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,7 +130,9 @@ func TestAReleaseHidesNoHold(t *testing.T) {
 		require.NoError(t, second.Leave(t.Context()))
 		third := join("c", 0)
 		time.Sleep(time.Minute)
+		w.mu.Lock()
 		require.Greater(t, w.acked[0], uint64(10))
+		w.mu.Unlock()
 		third.Close()
 		time.Sleep(time.Minute)
 	})
@@ -142,13 +145,13 @@ func TestTheLogIsCutBehindCopies(t *testing.T) {
 	w := &web{t: t, start: time.Now(), busy: map[int]bool{}, free: map[int]time.Time{}, acked: map[int]uint64{}}
 	root := t.TempDir()
 	join := func(name string) *Node {
-		var h http.Handler
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) }))
+		var h atomic.Pointer[Node]
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.Load().Handler().ServeHTTP(w, r) }))
 		o := testOptions(t, w, name, filepath.Join(root, name), e, 1, func() time.Duration { return 0 }, func() time.Duration { return 0 })
 		o.CopyAfter, o.Address, o.Client = 1, srv.URL, srv.Client()
 		n, err := Join(t.Context(), o)
 		require.NoError(t, err)
-		h = n.Handler()
+		h.Store(n)
 		t.Cleanup(func() { n.Close(); srv.Close() })
 		return n
 	}
@@ -175,4 +178,31 @@ func TestTheLogIsCutBehindCopies(t *testing.T) {
 	require.NoError(t, a.Leave(t.Context()))
 	require.NoError(t, b.Leave(t.Context()))
 	require.Eventually(t, func() bool { name, _, ok := c.Owner(0); return ok && name == "c" }, 20*time.Second, 10*time.Millisecond)
+}
+
+// An owner that knows the leases of its predecessor hands out at once, and does not hide from its successor how
+// long they last.
+func TestAHandoverKeepsTheBound(t *testing.T) {
+	e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+	const key = boundKey + "0"
+	next := func(name string) *bound {
+		n := bare(t, e, name)
+		s, err := begin(t.Context(), e, sessionRow{Node: name}, time.Hour, sinceBoot)
+		require.NoError(t, err)
+		return &bound{n: n, s: s, writing: newSlot(), key: key}
+	}
+	left := func(name string) time.Duration {
+		d, err := next(name).inherit(t.Context())
+		require.NoError(t, err)
+		return d
+	}
+	first := next("a")
+	require.NoError(t, first.permit(t.Context(), time.Now().Add(time.Minute)))
+	second := next("b")
+	_, err := second.inherit(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, second.permit(t.Context(), time.Now().Add(time.Second)))
+	require.Greater(t, left("c"), 50*time.Second)
+	require.NoError(t, second.permit(t.Context(), time.Now().Add(2*time.Minute)))
+	require.Greater(t, left("d"), 110*time.Second)
 }

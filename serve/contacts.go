@@ -55,8 +55,9 @@ type contacts struct {
 	kept   int64              // guarded by mu; its size after the last rewrite
 	log    *slog.Logger
 	permit func(context.Context, time.Time) error // nil: all is permitted
-	now    func() time.Time // the frontier's clock
-	broken error            // guarded by mu; why the file cannot be used any more
+	ahead  time.Duration                          // of this clock before the one of the file
+	now    func() time.Time                       // the frontier's clock
+	broken error                                  // guarded by mu; why the file cannot be used any more
 
 	sync    bool       // a hand-out waits for fsync
 	syncing sync.Mutex // one sync at a time; taken before mu
@@ -169,7 +170,7 @@ func (x *contacts) read(line string) error {
 	if err = errors.Join(bad, err, wrong); err != nil {
 		return err
 	}
-	c := contact{until: time.UnixMilli(until), since: time.UnixMilli(since), of: urlName{crawl: uint32(crawl)}, with: f[4]}
+	c := contact{until: time.UnixMilli(until).Add(x.ahead), since: time.UnixMilli(since).Add(x.ahead), of: urlName{crawl: uint32(crawl)}, with: f[4]}
 	rest = f[5]
 	for _, to := range []*string{&c.client, &c.host, &c.of.url} {
 		quoted, err := strconv.QuotedPrefix(rest)

@@ -3,7 +3,11 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,4 +40,29 @@ func TestNothingIsHandedOutWithoutPermission(t *testing.T) {
 		refusal = nil
 		require.Equal(t, []string{"b.example"}, s.hosts(frontier.TakeOptions{Host: "b.example"}))
 	})
+}
+
+// The leases of a server on another machine last as long as they did there, whatever its clock shows.
+func TestLeasesOfAnotherMachineLastAsLong(t *testing.T) {
+	for _, off := range []time.Duration{0, time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "contacts")
+			s := bornAfter(t, Options{Contacts: path}, func(*frontier.Frontier) {})
+			leases, err := s.Take(t.Context(), "bot", frontier.TakeOptions{Host: "a.example", Lease: 40 * time.Second})
+			require.NoError(t, err)
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			// The other machine's clock, which wrote the file, differs.
+			ms := func(at time.Time) string { return fmt.Sprint(at.UnixMilli() + 1) }
+			moved := strings.Replace(string(text), ms(leases[0].Deadline), ms(leases[0].Deadline.Add(off)), 1)
+			require.Equal(t, off == 0, moved == string(text))
+			other := filepath.Join(t.TempDir(), "contacts")
+			require.NoError(t, os.WriteFile(other, []byte(moved), 0o600))
+			next := bornAfter(t, Options{Contacts: other, ContactsNow: time.Now().Add(off)}, func(*frontier.Frontier) {})
+			time.Sleep(39 * time.Second)
+			require.Empty(t, next.hosts(frontier.TakeOptions{Host: "a.example"}))
+			time.Sleep(time.Second + gap + time.Second)
+			require.Equal(t, []string{"a.example"}, next.hosts(frontier.TakeOptions{Host: "a.example"}))
+		})
+	}
 }

@@ -47,6 +47,8 @@ type Options struct {
 	// deadlines. Only one Service may use the file at a time. Empty: hosts are treated as after any
 	// opening of the frontier.
 	Contacts string
+	// ContactsNow is what the clock shows now that Contacts was written by. Zero: it is this machine's.
+	ContactsNow time.Time
 	// Sync makes Contacts survive a power loss: each hand-out waits for fsync.
 	Sync bool
 	// Permit is asked before a lease is handed out or extended that ends at until; its error withholds it,
@@ -151,7 +153,8 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	o.Idle = cmp.Or(o.Idle, time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Service{f: f, o: o, log: o.Logger, console: o.Console, scans: make(chan struct{}, maxScans)}
-	s.contacts.now, s.contacts.permit = f.Now, o.Permit
+	now := f.Now()
+	s.contacts.now, s.contacts.permit, s.contacts.ahead = f.Now, o.Permit, now.Sub(cmp.Or(o.ContactsNow, now))
 	if err := s.loadNames(context.Background()); err != nil {
 		return nil, err
 	}
@@ -168,7 +171,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	s.handler = s.routed()
 	if o.Contacts != "" {
 		s.contacts.log, s.contacts.sync = o.Logger, o.Sync
-		left, damage, err := s.contacts.begin(o.Contacts, f.Now())
+		left, damage, err := s.contacts.begin(o.Contacts, now)
 		if damage != nil {
 			s.log.Warn("serve: a file is damaged: a host may be contacted while a client fetches from it", "file", o.Contacts, "error", damage)
 		}

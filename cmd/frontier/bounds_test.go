@@ -167,8 +167,8 @@ func TestASecondCrawlIsToldOfTheFirst(t *testing.T) {
 	assert.NotContains(t, stderr, "store in use")
 	socket := filepath.Join(r.dir, "console.sock")
 	require.NoError(t, os.Rename(socket, socket+"~"))
-	for _, command := range []string{"status", "pause"} { // they open the folder in different ways
-		code, _, stderr = operate(t, command, "-dir", r.dir, "*")
+	for _, command := range [][]string{{"status", "-dir", r.dir}, {"pause", "-dir", r.dir, "*"}} { // they open the folder in different ways
+		code, _, stderr = operate(t, command...)
 		assert.Equal(t, exitError, code)
 		assert.Regexp(t, `^frontier: another process \(\d+\) uses `+r.dir+` and does not answer \(.*\): it may be starting`, stderr)
 	}

@@ -47,8 +47,7 @@ func (f *fleetFlags) judge(s *server) {
 		return
 	}
 	if !s.given("max-lease") {
-		s.longest = fleetLease
-		s.o.MaxLease = fleetLease
+		s.longest, s.o.MaxLease = fleetLease, fleetLease
 	}
 	if s.sync {
 		s.fault([]string{"sync"}, "%s means nothing beside %s: what is acknowledged is on the disks of a majority", s.shown("sync"), s.shown("fleet"))

@@ -411,7 +411,7 @@ func (s *server) serve(ctx context.Context, x crossing.Served, log *slog.Logger)
 	}
 	defer con.Close()
 	o := s.o
-	o.CheckValue, o.Permit = urlfrontier.CheckValue, x.Permit
+	o.CheckValue, o.Permit, o.ContactsNow = urlfrontier.CheckValue, x.Permit, x.LeasesNow
 	o.Console, o.Logger, o.Contacts, o.Sync = con, log, filepath.Join(s.dir, contactsFile), s.sync
 	service, err = frontierserve.New(f, o)
 	if err != nil {

@@ -67,8 +67,7 @@ func (v View) open() (files []*os.File, err error) {
 		if err != nil {
 			return nil, err
 		}
-		files, err = openAll(append(slices.Clone(before), numbered{path: v.path}))
-		if err != nil {
+		if files, err = openAll(append(slices.Clone(before), numbered{path: v.path})); err != nil {
 			return nil, err
 		}
 		after, err := v.rotated()

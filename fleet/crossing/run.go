@@ -5,6 +5,7 @@ package crossing
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,8 @@ import (
 // Served is what a frontier is served with while this machine owns it.
 type Served struct {
 	fleet.Opening
+	// LeasesNow is what the clock shows now that Node.Leases was written by. Zero: it is this machine's.
+	LeasesNow time.Time
 	// Listeners get the clients, by the names of Add.
 	Listeners map[string]net.Listener
 	// Ready must be called when the listeners are served.
@@ -104,8 +107,10 @@ func (x *Crossing) own(o fleet.Opening, n Node, fail func(error)) (fleet.Opened,
 	if err := os.Remove(n.Leases); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	if o.Leases != nil {
-		if err := os.WriteFile(n.Leases, o.Leases, 0o600); err != nil {
+	var now time.Time
+	if len(o.Leases) >= 8 {
+		now = time.UnixMilli(int64(binary.BigEndian.Uint64(o.Leases))) // or a little later: when in doubt, wait
+		if err := os.WriteFile(n.Leases, o.Leases[8:], 0o600); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +118,7 @@ func (x *Crossing) own(o fleet.Opening, n Node, fail func(error)) (fleet.Opened,
 	w := &owned{x: x, leases: n.Leases, stop: stop, ended: make(chan error, 1)}
 	here, ready := x.listen(), make(chan struct{})
 	go func() {
-		err := n.Serve(ctx, Served{Opening: o, Listeners: here, Ready: sync.OnceFunc(func() { close(ready) }), Stop: func() { fail(nil) }})
+		err := n.Serve(ctx, Served{Opening: o, LeasesNow: now, Listeners: here, Ready: sync.OnceFunc(func() { close(ready) }), Stop: func() { fail(nil) }})
 		for _, l := range here {
 			_ = l.Close()
 		}
@@ -130,13 +135,14 @@ func (x *Crossing) own(o fleet.Opening, n Node, fail func(error)) (fleet.Opened,
 	}
 }
 
-// Release ends what is served in order, and returns the leases that clients have.
+// Release ends what is served in order, and returns the leases that clients have, behind this machine's time.
 func (w *owned) Release(context.Context) ([]byte, error) {
 	w.stop()
 	if err := <-w.ended; err != nil {
 		return nil, err
 	}
-	return os.ReadFile(w.leases)
+	b, err := os.ReadFile(w.leases)
+	return append(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixMilli())), b...), err
 }
 
 // Close ends it at once.

@@ -20,6 +20,7 @@ const (
 	freezeOther fault = "freeze other"
 	handOver    fault = "end owner" // SIGTERM
 	endOther    fault = "end other"
+	endThenKill fault = "end then kill" // the owner, and then the next
 	killTwo     fault = "kill two"
 	killAll     fault = "kill all"
 	killFetcher fault = "kill fetcher"
@@ -27,7 +28,7 @@ const (
 
 // kinds has each kind as often as it is to be drawn.
 var kinds = []fault{
-	killOwner, killOwner, killOwner, killOther, freezeOwner, freezeOwner, freezeOther, handOver, handOver, endOther, killTwo, killAll, killFetcher,
+	killOwner, killOwner, killOwner, killOther, freezeOwner, freezeOwner, freezeOther, handOver, handOver, endThenKill, endOther, killTwo, killAll, killFetcher,
 }
 
 const (
@@ -79,7 +80,7 @@ func (f *faulter) one(ctx context.Context, kind fault) {
 	if wait(ctx, f.between(3*time.Second, 12*time.Second)); ctx.Err() != nil {
 		return
 	}
-	owned := kind == killOwner || kind == freezeOwner || kind == handOver || kind == killTwo
+	owned := kind == killOwner || kind == freezeOwner || kind == handOver || kind == endThenKill || kind == killTwo
 	owner := f.settled(ctx, owned)
 	if f.r.IntN(3) > 0 { // otherwise at the very moment
 		wait(ctx, f.between(0, 8*time.Second))
@@ -107,6 +108,13 @@ func (f *faulter) one(ctx context.Context, kind fault) {
 		f.freeze(at, f.between(time.Second, 20*time.Second), other)
 	case handOver:
 		f.end(at, f.between(0, 5*time.Second), owner)
+	case endThenKill:
+		f.end(at, 0, owner)
+		next := f.settled(ctx, true)
+		wait(ctx, f.between(1500*time.Millisecond, 4*time.Second))
+		if ctx.Err() == nil {
+			f.kill(at, after, next)
+		}
 	case endOther:
 		f.end(at, f.between(0, 5*time.Second), other)
 	case killTwo:

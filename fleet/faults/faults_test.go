@@ -30,7 +30,7 @@ func TestFaults(t *testing.T) {
 		t.Skip("it takes minutes: give -frontier.long")
 	}
 	var out bytes.Buffer
-	o := options{faults: 3, pages: 400, hosts: 40, fetchers: 3, workers: 8, seed: 1, finalWait: 3 * time.Minute, quietLimit: 75 * time.Second}
+	o := options{faults: 3, pages: 400, hosts: 40, fetchers: 3, workers: 8, slow: 0.04, seed: 1, finalWait: 3 * time.Minute, quietLimit: 75 * time.Second}
 	err := run(t.Context(), o, &out)
 	t.Log(out.String())
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,11 +28,12 @@ type fetcherOrder struct {
 	Nodes   []string `json:"nodes"` // base URLs
 	Web     string   `json:"web"`
 	Workers int      `json:"workers"`
+	Slow    float64  `json:"slow"`    // share of pages that are slow
+	LeaseS  int      `json:"lease_s"` // 0: leaseTimes
 }
 
 const (
 	longLease = 29 * time.Second // asked for before a slow page
-	slowOf100 = 4                // pages that are slow
 	leastLeft = 3 * time.Second  // a page is not begun with less of its lease
 	endBefore = time.Second      // a page is broken off so long before the end of its lease
 )
@@ -75,7 +77,7 @@ func (f *fetcher) work(at int) {
 	for {
 		sent := time.Now()
 		var got answer
-		status, err := f.post(10*time.Second, f.Nodes[at]+"/v1/leases", fmt.Appendf(nil, `{"hosts":4,"max":4,"wait_s":3,"lease_s":%d}`, leaseTimes[rand.IntN(len(leaseTimes))]), &got)
+		status, err := f.post(10*time.Second, f.Nodes[at]+"/v1/leases", fmt.Appendf(nil, `{"hosts":4,"max":4,"wait_s":3,"lease_s":%d}`, cmp.Or(f.LeaseS, leaseTimes[rand.IntN(len(leaseTimes))])), &got)
 		if err != nil || status != http.StatusOK {
 			f.note("leases through %d: status %d, %v", at, status, err)
 			at = (at + 1) % len(f.Nodes)
@@ -101,7 +103,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // visit fetches one page and ends its lease.
 func (f *fetcher) visit(at int, v visit) {
-	if rand.IntN(100) < slowOf100 {
+	if rand.Float64() < f.Slow {
 		f.extend(at, &v)
 	}
 	if time.Until(v.Until) < leastLeft {

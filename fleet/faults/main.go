@@ -32,6 +32,8 @@ import (
 type options struct {
 	faults, pages, hosts  int
 	fetchers, workers     int
+	slow                  float64
+	leaseS                int
 	seed                  uint64
 	only, binary, keep    string
 	finalWait, quietLimit time.Duration
@@ -51,6 +53,8 @@ func main() {
 	flag.IntVar(&o.hosts, "hosts", 150, "how many hosts")
 	flag.IntVar(&o.fetchers, "fetchers", 3, "how many processes fetch")
 	flag.IntVar(&o.workers, "workers", 8, "how many workers each of them has")
+	flag.Float64Var(&o.slow, "slow", 0.04, "share of pages that take long, for which fetchers extend their leases")
+	flag.IntVar(&o.leaseS, "lease-s", 0, "what fetchers ask for, in seconds; 0: one of several")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()%1e6), "what the faults and the web are drawn with")
 	flag.StringVar(&o.only, "only", "", "kinds of faults, comma-separated; empty: all")
 	flag.StringVar(&o.binary, "binary", "", "the frontier command; empty: it is built")
@@ -187,7 +191,7 @@ func (t *trial) begin(ctx context.Context) error {
 		return err
 	}
 	for i := range t.options.fetchers {
-		p, err := newFetcher(fetcherOrder{Name: fmt.Sprintf("f%d", i+1), Nodes: t.nodes.urls, Web: "http://" + l.Addr().String(), Workers: t.workers}, t.dir, t.say)
+		p, err := newFetcher(fetcherOrder{Name: fmt.Sprintf("f%d", i+1), Nodes: t.nodes.urls, Web: "http://" + l.Addr().String(), Workers: t.workers, Slow: t.slow, LeaseS: t.leaseS}, t.dir, t.say)
 		if err == nil {
 			err = p.begin()
 		}

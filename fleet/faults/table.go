@@ -14,7 +14,7 @@ import (
 // outage is whether a fault can take the frontier from its owner.
 func (k fault) outage() bool {
 	switch k {
-	case killOwner, freezeOwner, handOver, killTwo, killAll:
+	case killOwner, freezeOwner, handOver, endThenKill, killTwo, killAll:
 		return true
 	}
 	return false
