@@ -73,7 +73,7 @@ func (f *Frontier) moveLoop() {
 		if wanted {
 			c.room.Begins()
 		} else {
-			c.room.NotNeeded(f.core.Records.Used(), limit, c.log.Busy())
+			c.room.NotNeeded(f.core.Records.Used()-f.core.Records.Homeless(), limit, c.log.Busy())
 		}
 		f.mu.Unlock()
 		if !wanted {
@@ -81,7 +81,7 @@ func (f *Frontier) moveLoop() {
 		}
 		moved, err := f.moveRound()
 		f.mu.Lock()
-		c.room.Ended(err != nil, moved, f.core.Records.Used(), limit, c.log.Busy())
+		c.room.Ended(err != nil, moved, f.core.Records.Used()-f.core.Records.Homeless(), limit, c.log.Busy())
 		f.mu.Unlock()
 		switch {
 		case err == nil:

@@ -58,20 +58,20 @@ func (r *Room) Committed() {
 // Begins records that a round begins.
 func (r *Room) Begins() { r.moving = true }
 
-// NotNeeded records that no round is worth its cost: nothing is left to move. If a commit is in
-// progress, its end lets the waiting calls ask again.
-func (r *Room) NotNeeded(used, limit int64, committing bool) {
+// NotNeeded records that no round is worth its cost: nothing is left to move. rest is what no round
+// can free. If a commit is in progress, its end lets the waiting calls ask again.
+func (r *Room) NotNeeded(rest, limit int64, committing bool) {
 	if !committing {
-		r.stuck = r.space != nil || used > limit*8/10
+		r.stuck = r.space != nil || rest > limit*8/10
 		r.Freed()
 	}
 }
 
-// Ended records that a round has ended, whether it failed and whether it moved anything.
-func (r *Room) Ended(failed, moved bool, used, limit int64, committing bool) {
+// Ended records that a round has ended: whether it failed or moved anything, and what no other can free.
+func (r *Room) Ended(failed, moved bool, rest, limit int64, committing bool) {
 	idle := !moved && !committing // another round would move as little
 	r.moving, r.resting = false, failed
-	r.stuck = failed || used > limit*8/10 || idle && r.space != nil
+	r.stuck = failed || rest > limit*8/10 || idle && r.space != nil
 	if moved || r.stuck { // otherwise they would find the same
 		r.Freed()
 	}

@@ -39,6 +39,18 @@ func TestACallWaitsForARound(t *testing.T) {
 	require.False(t, refused)
 }
 
+// What came during a round is not what it failed to free: those who wait go on to do so.
+func TestWhatComesDuringARoundCanBeMoved(t *testing.T) {
+	var r Room
+	wait, _ := r.Ask(900, 51, limit, nil)
+	r.Begins()
+	r.Ended(false, true, 250, limit, false) // and 700 that came meanwhile
+	require.True(t, isOpen(wait))
+	wait, refused := r.Ask(950, 51, limit, wait)
+	require.False(t, refused)
+	require.NotNil(t, wait)
+}
+
 func TestALargeCallNeedsARoomThatIsNearlyEmpty(t *testing.T) {
 	var r Room
 	wait, refused := r.Ask(limit/4-1, 5*limit, limit, nil)
