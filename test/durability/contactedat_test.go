@@ -17,7 +17,10 @@ import (
 func TestContactedAtOutlivesAnotherOpening(t *testing.T) {
 	const delay, lease = 2 * time.Second, 30 * time.Second
 	for name, end := range map[string]func(*frontier.Frontier, *spill.Store){
-		"closed":  func(f *frontier.Frontier, s *spill.Store) { require.NoError(t, f.Close()); require.NoError(t, s.Close()) },
+		"closed": func(f *frontier.Frontier, s *spill.Store) {
+			require.NoError(t, f.Close())
+			require.NoError(t, s.Close())
+		},
 		"crashed": func(f *frontier.Frontier, s *spill.Store) { require.NoError(t, s.Close()); _ = f.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
