@@ -283,10 +283,13 @@ func TestBatches(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, len(entries), n)
 		w.requests.Store(0)
-		var workers sync.WaitGroup
+		var workers, leased sync.WaitGroup
+		leased.Add(len(entries))
 		for range len(entries) {
 			workers.Go(func() {
 				l, err := c.Next(t.Context())
+				leased.Done()
+				leased.Wait() // so that the ends come together, however busy the machine is
 				if assert.NoError(t, err) {
 					assert.NoError(t, c.Done(l, frontier.Outcome{}))
 				}
