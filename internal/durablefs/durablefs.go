@@ -94,6 +94,21 @@ func Partial(name string) (whole string, ok bool) {
 	return whole, found && whole != "" && name[0] == '.' && number != ""
 }
 
+// CopyFile copies a file to a name that is free. Only its user may read it.
+func CopyFile(from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Close())
+}
+
 // WriteFile makes or replaces a file. write writes its contents, which are then synced to the medium. Until
 // then the file is called as a folder of MakeFolder is.
 func WriteFile(name string, mode fs.FileMode, write func(io.Writer) error) error {

@@ -10,7 +10,6 @@ package kv
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -70,7 +69,7 @@ func fillView(from, to string, folders []string, link bool) error {
 		return fmt.Errorf("a copy of the keys needs room in %s: %w", filepath.Dir(to), err)
 	}
 	for _, name := range own {
-		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+		if err := durablefs.CopyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 			return err
 		}
 	}
@@ -113,24 +112,9 @@ func linkAll(from, to string) error {
 		if os.Symlink(a, b) == nil {
 			continue
 		}
-		if err := copyFile(a, b); err != nil {
+		if err := durablefs.CopyFile(a, b); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// copyFile copies a file to a name that is free. Only its user may read it.
-func copyFile(from, to string) error {
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(dst, src)
-	return errors.Join(err, dst.Close())
 }
