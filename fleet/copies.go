@@ -7,6 +7,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,7 +64,7 @@ func tidyCopies(dir string) error {
 // copyOften makes copies until ctx ends.
 func (n *Node) copyOften(ctx context.Context, l *logged) {
 	for pause(ctx, lookAtLog) {
-		if size, _, _ := l.grown(false); size >= n.o.CopyAfter {
+		if size, _, _ := l.grown(); size >= n.o.CopyAfter {
 			if err := n.copy(ctx, l); err != nil && ctx.Err() == nil {
 				n.log.Error("fleet: no copy", "partition", l.partition, "error", err)
 				pause(ctx, time.Minute)
@@ -77,7 +78,7 @@ func (n *Node) copyOften(ctx context.Context, l *logged) {
 
 // copy makes one, and tells the others.
 func (n *Node) copy(ctx context.Context, l *logged) error {
-	_, last, change := l.grown(true)
+	size, last, change := l.grown()
 	list := copyList{copyRow: copyRow{Name: fmt.Sprintf("%d-%d-%d", l.partition, l.epoch, change), Change: change, Last: last}, Fleet: n.id, Partition: l.partition}
 	before := n.copies(l.partition)
 	err := durablefs.MakeFolder(ctx, filepath.Join(n.o.Dir, copiesFolder, list.Name), func(dir string) error {
@@ -89,25 +90,33 @@ func (n *Node) copy(ctx context.Context, l *logged) error {
 	if err != nil {
 		return err
 	}
+	l.mu.Lock()
+	l.size -= size
+	l.mu.Unlock()
 	n.dropCopies(l.partition)
-	value, err := json.Marshal(list.copyRow)
-	if err != nil {
-		return err
-	}
-	return n.state(ctx, fmt.Sprint(copyKey, l.partition), value)
+	return n.state(ctx, fmt.Sprint(copyKey, l.partition), list.copyRow)
 }
 
-// state stores an entry that only the owner of a partition, or one node, writes.
-func (n *Node) state(ctx context.Context, key string, value []byte) error {
-	for {
-		e, err := n.o.Engine.Get(ctx, key)
-		if err == nil {
-			_, err = n.o.Engine.Put(ctx, key, value, e.Revision)
+// state stores an entry about a copy, unless it is about a later one already.
+func (n *Node) state(ctx context.Context, key string, row copyRow) error {
+	value, err := json.Marshal(row)
+	for err == nil {
+		var e Entry
+		var now copyRow
+		if e, err = n.o.Engine.Get(ctx, key); err == nil && e.Revision != 0 {
+			err = json.Unmarshal(e.Value, &now)
 		}
-		if err == nil || !errors.Is(err, ErrConflict) {
+		if err != nil || now.Change > row.Change {
 			return err
 		}
+		if _, err = n.o.Engine.Put(ctx, key, value, e.Revision); err == nil {
+			return nil
+		}
+		if errors.Is(err, ErrConflict) {
+			err = nil
+		}
 	}
+	return err
 }
 
 // hashedFile identifies a file that never changes, whatever its names.
@@ -192,7 +201,7 @@ func (n *Node) copies(partition int) (all []copyList) {
 			n.log.Error("fleet: a copy cannot be read", "copy", e.Name(), "error", err)
 		}
 	}
-	slices.SortFunc(all, func(a, b copyList) int { return int(int64(b.Change - a.Change)) })
+	slices.SortFunc(all, func(a, b copyList) int { return cmp.Compare(b.Change, a.Change) })
 	return all
 }
 
@@ -206,7 +215,8 @@ func (n *Node) readList(name string) (c copyList, err error) {
 
 // dropCopies removes all copies but the newest.
 func (n *Node) dropCopies(partition int) {
-	for _, c := range n.copies(partition)[min(keptCopies, len(n.copies(partition))):] {
+	all := n.copies(partition)
+	for _, c := range all[min(keptCopies, len(all)):] {
 		if err := durablefs.RemoveFolder(filepath.Join(n.o.Dir, copiesFolder, c.Name)); err != nil {
 			n.log.Error("fleet: an old copy was not removed", "copy", c.Name, "error", err)
 		}

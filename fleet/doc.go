@@ -1,4 +1,4 @@
-// Package fleet lets several machines serve one frontier, any of which may die.
+// Package fleet lets several machines serve one frontier. Any of them may die.
 //
 // A fleet has partitions, each a frontier that one node at a time owns. The log of a partition lies in an
 // engine that the nodes share, an Engine: module fleet/etcd has one that lives in the nodes themselves. Every

@@ -32,7 +32,7 @@ type Engine interface {
 	Purge(ctx context.Context, partition int, through uint64) error
 }
 
-// Table holds small entries, of which every change has a number.
+// Table holds small entries, and numbers every change.
 type Table interface {
 	// Get returns an entry. Its Revision is 0 if there is none. It sees every change that returned
 	// before.

@@ -50,8 +50,9 @@ type logged struct {
 
 	mu     sync.Mutex
 	last   uint64 // guarded by mu; number of the log's last record
-	change uint64 // guarded by mu; the last one
-	size   int64  // guarded by mu; bytes logged since the last copy began
+	change uint64 // guarded by mu; the last whole one
+	whole  uint64 // guarded by mu; number of its last record, or of a later fence
+	size   int64  // guarded by mu; bytes of changes since the last copy
 }
 
 // Commit logs b and then stores it. Batches of the store's own checkpoints are stored only.
@@ -99,7 +100,7 @@ func (s *logged) log(k kind, data []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.change++
+	s.change, s.whole = s.change+1, s.last
 	s.size += int64(len(data))
 	return nil
 }
@@ -149,6 +150,7 @@ func (s *logged) fence() error {
 			return errFenced
 		}
 		if err == nil && r.epoch == s.epoch { // an attempt before was successful
+			s.whole = number
 			s.ends(number)
 			return nil
 		}
@@ -157,6 +159,7 @@ func (s *logged) fence() error {
 			f := record{kind: kindFence, epoch: s.epoch, pieces: 1}
 			number, err = s.engine.Append(s.ctx, s.partition, s.last, f.append(nil))
 			if err == nil {
+				s.whole = number
 				s.ends(number)
 				return nil
 			}
@@ -181,13 +184,10 @@ func (s *logged) release(leases []byte) error {
 	return err
 }
 
-// grown returns how many bytes were logged since the last call with begin, and where the log is.
-func (s *logged) grown(begin bool) (bytes int64, last, change uint64) {
+// grown returns how many bytes were logged since the last copy, and the last whole change with its place in
+// the log.
+func (s *logged) grown() (bytes int64, last, change uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bytes = s.size
-	if begin {
-		s.size = 0
-	}
-	return bytes, s.last, s.change
+	return s.size, s.whole, s.change
 }

@@ -110,14 +110,12 @@ type Node struct {
 
 	mu      sync.Mutex
 	session *session              // guarded by mu
-	owned   map[int]*logged       // guarded by mu; open here
+	owned   int                   // guarded by mu; partitions that are claimed here
 	failed  map[int]time.Duration // guarded by mu; when opening failed
 	cut     map[int]uint64        // guarded by mu; revision of the copy before which the log is gone
 
 	fetching slot // one copy at a time
 }
-
-var errLeft = errors.New("fleet: the node has left")
 
 // Join makes this process a node of the fleet.
 func Join(ctx context.Context, o Options) (*Node, error) {
@@ -150,13 +148,12 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	if err := tidyCopies(filepath.Join(o.Dir, copiesFolder)); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), leaving: make(chan struct{}), owned: map[int]*logged{}, failed: map[int]time.Duration{}, cut: map[int]uint64{}, fetching: newSlot()}
+	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), leaving: make(chan struct{}), failed: map[int]time.Duration{}, cut: map[int]uint64{}, fetching: newSlot()}
 	n.life, n.stop = context.WithCancelCause(context.Background())
-	s, err := begin(ctx, o.Engine, sessionRow{Node: o.Node, Address: o.Address}, o.TTL, o.elapsed)
+	s, err := n.begin(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("fleet: join: %w", err)
 	}
-	n.session = s
 	n.running.Go(n.watch)
 	n.running.Go(func() { n.live(s) })
 	n.running.Go(n.fetchCopies)
@@ -222,7 +219,7 @@ func agree(ctx context.Context, o *Options) (string, error) {
 		switch {
 		case err != nil:
 		case e.Revision == 0 && known != nil:
-			return "", fmt.Errorf("fleet: %s belongs to fleet %s, of which the engine knows nothing: it has lost its data, or is another", o.Dir, known)
+			return "", fmt.Errorf("fleet: %s belongs to fleet %s, and the engine does not know it: it has lost its data, or is another", o.Dir, known)
 		case e.Revision == 0:
 			var value []byte
 			if value, err = json.Marshal(mine); err == nil {
@@ -282,19 +279,26 @@ func (n *Node) live(s *session) {
 			return
 		}
 		n.log.Warn("fleet: session ended, and another begins", "error", context.Cause(s.ended))
-		next, err := begin(n.life, n.o.Engine, sessionRow{Node: n.o.Node, Address: n.o.Address}, n.o.TTL, n.o.elapsed)
-		for err != nil {
+		next, err := n.begin(n.life)
+		for ; err != nil; next, err = n.begin(n.life) {
 			if !pause(n.life, retry) {
 				return
 			}
 			n.log.Error("fleet: no session", "error", err)
-			next, err = begin(n.life, n.o.Engine, sessionRow{Node: n.o.Node, Address: n.o.Address}, n.o.TTL, n.o.elapsed)
 		}
 		s = next
+	}
+}
+
+// begin begins the node's next session.
+func (n *Node) begin(ctx context.Context) (*session, error) {
+	s, err := begin(ctx, n.o.Engine, sessionRow{Node: n.o.Node, Address: n.o.Address}, n.o.TTL, n.o.elapsed)
+	if err == nil {
 		n.mu.Lock()
 		n.session = s
 		n.mu.Unlock()
 	}
+	return s, err
 }
 
 // during is the life of one session.
@@ -359,7 +363,7 @@ func (n *Node) partition(ctx context.Context, s *session, p int) {
 	}
 }
 
-// freePart returns the revision of a partition's entry, and whether nobody owns it.
+// freePart returns the revision of a partition's entry, and whether it has no owner.
 func (n *Node) freePart(p int) (revision uint64, free bool) {
 	var row partRow
 	e, ok := n.view.get(fmt.Sprint(partKey, p), &row)
@@ -421,23 +425,26 @@ func (n *Node) claim(ctx context.Context, s *session, p int, revision uint64) er
 		return err
 	}
 	n.log.Info("fleet: partition claimed", "partition", p)
-	defer func() {
-		n.mu.Lock()
-		delete(n.owned, p)
-		n.mu.Unlock()
-	}()
+	n.claimed(1)
+	defer n.claimed(-1)
 	err = n.own(ctx, s, p, epoch, row)
 	if err != nil {
 		n.mu.Lock()
 		n.failed[p] = n.o.elapsed()
 		n.mu.Unlock()
-		row.Error = err.Error()
 	}
 	row.Released = true
-	for s.ended.Err() == nil && n.free(s, p, row) != nil { // as long as the session lives, nobody else can
+	for s.ended.Err() == nil && n.free(s, p, row) != nil { // while the session lives, no other node can
 		pause(s.ended, rest)
 	}
 	return err
+}
+
+// claimed counts a partition that is claimed here, or is not any more.
+func (n *Node) claimed(by int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.owned += by
 }
 
 // free stores that a partition has no owner, if it is still this claim's.
@@ -495,11 +502,11 @@ func (n *Node) Leave(ctx context.Context) error {
 		close(n.leaving)
 	}
 	err := s.write(ctx, func(r *sessionRow) { r.Leaving = true })
-	for { // until nothing is open here
+	for { // until nothing is claimed here
 		n.mu.Lock()
-		open := len(n.owned)
+		owned := n.owned
 		n.mu.Unlock()
-		if open == 0 || s.ended.Err() != nil {
+		if owned == 0 || s.ended.Err() != nil {
 			break
 		}
 		if !pause(ctx, 10*time.Millisecond) {
@@ -510,7 +517,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	if err == nil {
 		err = s.write(ctx, func(r *sessionRow) { r.Dead = true })
 	}
-	n.stop(errLeft)
+	n.stop(errors.New("fleet: the node has left"))
 	n.running.Wait()
 	if err != nil && !errors.Is(err, errSessionDead) {
 		return fmt.Errorf("fleet: leave: %w", err)

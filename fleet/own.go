@@ -25,9 +25,6 @@ func (n *Node) own(session context.Context, s *session, p int, epoch uint64, row
 	if err := l.fence(); err != nil {
 		return err
 	}
-	n.mu.Lock()
-	n.owned[p] = l
-	n.mu.Unlock()
 	from := n.o.elapsed()
 	leases, err := n.restore(ctx, l)
 	if err != nil {
@@ -109,10 +106,11 @@ func (b *bound) write(ctx context.Context, d time.Duration) error {
 	revision, err := b.n.o.Engine.Put(ctx, b.key, value, b.revision)
 	if errors.Is(err, ErrConflict) { // an attempt of our own whose outcome was unknown, or a later owner
 		e, err := b.n.o.Engine.Get(ctx, b.key)
-		if err == nil {
-			b.revision = e.Revision
+		if err != nil {
+			return err
 		}
-		return errors.Join(ErrConflict, err)
+		b.revision = e.Revision
+		return ErrConflict
 	}
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
@@ -79,32 +80,30 @@ func (n *Node) stateCopy(ctx context.Context, partition int) error {
 	if len(all) == 0 {
 		return nil
 	}
-	value, err := json.Marshal(all[0].copyRow)
-	if err != nil {
-		return err
-	}
-	return n.state(ctx, haveOf(partition, n.o.Node), value)
+	return n.state(ctx, haveOf(partition, n.o.Node), all[0].copyRow)
 }
 
-// bestCopy returns the newest copy of a partition that any node has, and the folder of its store here. The
-// folder is empty if there is no copy.
-func (n *Node) bestCopy(ctx context.Context, partition int) (row copyRow, folder string, err error) {
+// bestCopy returns the newest copy of a partition that can be had, the folder of its store here, and the last
+// change of the newest copy there is: the log before that may be gone. The folder is empty if no copy can be had.
+func (n *Node) bestCopy(ctx context.Context, partition int) (best copyRow, folder string, least uint64, err error) {
 	e, err := n.o.Engine.Get(ctx, fmt.Sprint(copyKey, partition))
 	if err != nil {
-		return row, "", err
+		return best, "", 0, err
 	}
 	if e.Revision != 0 {
+		var row copyRow
 		if err := json.Unmarshal(e.Value, &row); err != nil {
-			return row, "", err
+			return best, "", 0, err
 		}
+		least = row.Change
 		if err := n.fetch(ctx, partition, row); err != nil { // an older one may do, as long as the log is there
 			n.log.Warn("fleet: the newest copy was not fetched", "copy", row.Name, "error", err)
 		}
 	}
 	if all := n.copies(partition); len(all) > 0 {
-		return all[0].copyRow, filepath.Join(n.o.Dir, copiesFolder, all[0].Name, storeFolder), nil
+		return all[0].copyRow, filepath.Join(n.o.Dir, copiesFolder, all[0].Name, storeFolder), least, nil
 	}
-	return copyRow{}, "", nil
+	return best, "", least, nil
 }
 
 // fetch makes sure that this node has a copy.
@@ -182,8 +181,12 @@ func (n *Node) fetchFile(ctx context.Context, address, copy string, f listed, to
 	return nil
 }
 
-// request gets what another node has of a copy.
+// request gets what another node has of a copy. It gives up when nothing has come for callTime.
 func (n *Node) request(ctx context.Context, address, path string, read func(io.Reader) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silent := time.AfterFunc(callTime, cancel)
+	defer silent.Stop()
 	target := strings.TrimSuffix(address, "/") + "/copies/" + (&url.URL{Path: path}).EscapedPath()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -197,5 +200,19 @@ func (n *Node) request(ctx context.Context, address, path string, read func(io.R
 	if a.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", target, a.Status)
 	}
-	return read(a.Body)
+	return read(heard{a.Body, silent})
+}
+
+// heard is a body whose bytes put off a timer.
+type heard struct {
+	io.Reader
+	silent *time.Timer
+}
+
+func (h heard) Read(b []byte) (int, error) {
+	n, err := h.Reader.Read(b)
+	if n > 0 {
+		h.silent.Reset(callTime)
+	}
+	return n, err
 }

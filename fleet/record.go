@@ -1,7 +1,7 @@
 // This file encodes the records of a partition's log.
 //
 // A record says who wrote it, in an epoch that no other owner has, and which change of the partition it
-// belongs to: changes are counted from 1. A large change has several records, of which the last makes
+// belongs to: changes are counted from 1. A large change has several records; the last one makes
 // it valid. So an owner that does not know whether a record arrived can recognize it, and a reader
 // notices a change that is missing.
 

@@ -10,12 +10,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -23,7 +23,7 @@ import (
 // restore opens the store of a partition whose log is fenced. It returns the leases that the owner before
 // left if it ended in order, and nil otherwise.
 func (n *Node) restore(ctx context.Context, l *logged) (leases []byte, err error) {
-	base, folder, err := n.bestCopy(ctx, l.partition)
+	base, folder, least, err := n.bestCopy(ctx, l.partition)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,10 @@ func (n *Node) restore(ctx context.Context, l *logged) (leases []byte, err error
 		return nil, err
 	}
 	l.change = base.Change
-	if leases, err = n.replay(ctx, l, base); err != nil {
+	if leases, err = n.replay(ctx, l, base); err == nil && l.change < least {
+		err = fmt.Errorf("what is here goes to change %d, and the newest copy, which no node that is alive has, to change %d", l.change, least)
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.store.Close())
 	}
 	return leases, nil
@@ -120,20 +123,6 @@ func cloneStore(from, to string) error {
 		if first, _, ok := strings.Cut(filepath.ToSlash(name), "/"); ok && (first == "blobs" || first == "marks") && os.Link(path, at) == nil {
 			return nil
 		}
-		return copyFile(path, at)
+		return durablefs.CopyFile(path, at)
 	})
-}
-
-func copyFile(from, to string) error {
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(dst, src)
-	return errors.Join(err, dst.Close())
 }

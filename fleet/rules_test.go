@@ -4,7 +4,9 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// losing is an engine of which every answer to an Append is lost, though it has an effect.
+// losing is an engine that loses every answer to an Append, though not its effect.
 type losing struct{ *fake }
 
 func (e losing) Append(ctx context.Context, p int, last uint64, record []byte) (uint64, error) {
@@ -205,4 +207,118 @@ func TestAHandoverKeepsTheBound(t *testing.T) {
 	require.Greater(t, left("c"), 50*time.Second)
 	require.NoError(t, second.permit(t.Context(), time.Now().Add(2*time.Minute)))
 	require.Greater(t, left("d"), 110*time.Second)
+}
+
+// A partition whose copy is lost, and whose log before it is gone, does not begin empty.
+func TestNoPartitionBeginsEmpty(t *testing.T) {
+	e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+	n := bare(t, e, "a")
+	n.o.open = openMemory
+	l := func(epoch uint64) *logged {
+		return &logged{engine: e, epoch: epoch, ctx: t.Context(), turn: newSlot(), failed: func(error) {}}
+	}
+	first := l(1)
+	require.NoError(t, first.fence())
+	_, err := n.restore(t.Context(), first)
+	require.NoError(t, err)
+	require.NoError(t, first.Commit(&storage.Batch{ID: 1}))
+	require.NoError(t, n.copy(t.Context(), first))
+	require.NoError(t, e.Purge(t.Context(), 0, e.ends[0]))
+	second := l(2)
+	require.NoError(t, second.fence())
+	_, err = n.restore(t.Context(), second)
+	require.NoError(t, err, "the copy is here")
+
+	third := l(3)
+	require.NoError(t, third.fence())
+	_, err = bare(t, e, "b").restore(t.Context(), third)
+	require.ErrorContains(t, err, "goes to change 0, and the newest copy")
+}
+
+// reported is an engine that calls back before each Append.
+type reported struct {
+	*fake
+	before func()
+}
+
+func (e reported) Append(ctx context.Context, p int, last uint64, record []byte) (uint64, error) {
+	e.before()
+	return e.fake.Append(ctx, p, last, record)
+}
+
+// A copy that is made while a change of several records is being logged leaves all of them in the log.
+func TestTheLogIsCutBetweenChanges(t *testing.T) {
+	e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+	m, err := openMemory(t.TempDir(), bare(t, e, "a").o.Store)
+	require.NoError(t, err)
+	l := &logged{store: m, epoch: 1, ctx: t.Context(), turn: newSlot()}
+	var ends []uint64
+	l.engine = reported{e, func() {
+		_, last, _ := l.grown()
+		ends = append(ends, last)
+	}}
+	require.NoError(t, l.fence())
+	require.NoError(t, l.log(kindBatch, make([]byte, 2*pieceBytes+1)))
+	_, last, change := l.grown()
+	require.Equal(t, []uint64{0, e.logs[0][0].number, e.logs[0][0].number, e.logs[0][0].number}, ends)
+	require.Equal(t, e.ends[0], last)
+	require.EqualValues(t, 1, change)
+}
+
+// silent is a peer that begins an answer and does not go on.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: stuck{r.Context()}}, nil
+}
+
+type stuck struct{ ctx context.Context }
+
+func (s stuck) Read([]byte) (int, error) { <-s.ctx.Done(); return 0, s.ctx.Err() }
+func (s stuck) Close() error             { return nil }
+
+// A machine that stands still while it sends a copy holds the others up for a moment only.
+func TestAPeerThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := bare(t, &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}, "a")
+		n.o.Client = &http.Client{Transport: silent{}}
+		began := time.Now()
+		require.Error(t, n.request(t.Context(), "http://b.example", "c", func(r io.Reader) error { _, err := io.ReadAll(r); return err }))
+		require.Equal(t, callTime, time.Since(began))
+	})
+}
+
+// unable is a store whose first copies fail.
+type unable struct {
+	*memory
+	failures int
+}
+
+func (u *unable) CopyTo(ctx context.Context, dir string) error {
+	if u.failures--; u.failures >= 0 {
+		return errors.New("no space")
+	}
+	return u.memory.CopyTo(ctx, dir)
+}
+
+// A copy that failed is due until it is made, and an owner that was fenced in the meantime does not state an
+// older one.
+func TestACopyThatFailedIsStillDue(t *testing.T) {
+	e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+	n := bare(t, e, "a")
+	l := &logged{store: &unable{&memory{Values: map[string][]byte{}}, 1}, engine: e, epoch: 1, ctx: t.Context(), turn: newSlot()}
+	require.NoError(t, l.fence())
+	require.NoError(t, l.log(kindBatch, make([]byte, 100)))
+	require.Error(t, n.copy(t.Context(), l))
+	size, _, _ := l.grown()
+	require.EqualValues(t, 100, size)
+	require.NoError(t, n.copy(t.Context(), l))
+	size, _, _ = l.grown()
+	require.Zero(t, size)
+
+	require.NoError(t, n.state(t.Context(), copyKey+"0", copyRow{Name: "later", Change: 9}))
+	require.NoError(t, n.state(t.Context(), copyKey+"0", copyRow{Name: "earlier", Change: 8}))
+	now, err := e.Get(t.Context(), copyKey+"0")
+	require.NoError(t, err)
+	require.Contains(t, string(now.Value), "later")
 }

@@ -57,7 +57,7 @@ func begin(ctx context.Context, engine Engine, row sessionRow, ttl time.Duration
 			if err = s.write(ctx, func(*sessionRow) {}); err == nil {
 				return s, nil
 			}
-		case changes > 3: // a write of a process that died may still arrive, but not so many
+		case changes > 3: // writes of a process that died may still arrive, but few
 			return nil, fmt.Errorf("fleet: node %s is running at %s: it renews its session", row.Node, before.Address)
 		case e.Revision != last:
 			last, at, changes = e.Revision, elapsed(), changes+1

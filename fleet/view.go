@@ -40,7 +40,6 @@ type partRow struct {
 	Claim    string `json:"claim"`              // a name of this claim alone
 	Open     bool   `json:"open,omitempty"`     // its frontier works
 	Released bool   `json:"released,omitempty"` // the owner has stopped for good
-	Error    string `json:"error,omitempty"`    // why it could not be opened
 }
 
 // boundRow says that no lease which is out ends later than For after the row was written.

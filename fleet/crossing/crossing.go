@@ -47,7 +47,7 @@ type Options struct {
 type Crossing struct {
 	o      Options
 	log    *slog.Logger
-	nobody *http.Server       // answers while no machine has the frontier
+	vacant *http.Server       // answers while no machine has the frontier
 	absent map[string]*handed // its listeners, by address
 	slots  chan struct{}      // pipes through this machine
 
@@ -63,7 +63,7 @@ type Crossing struct {
 func New(o Options) *Crossing {
 	x := &Crossing{
 		o: o, log: o.Logger, slots: make(chan struct{}, o.Most), public: map[string]net.Addr{}, here: map[string]*handed{}, absent: map[string]*handed{}, open: map[net.Conn]string{}, over: make(chan struct{}),
-		nobody: &http.Server{Handler: http.HandlerFunc(noOwner), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)},
+		vacant: &http.Server{Handler: http.HandlerFunc(noOwner), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)},
 	}
 	for _, name := range slices.Concat(o.Plain, o.Secure) {
 		l := newHanded(&net.TCPAddr{})
@@ -72,7 +72,7 @@ func New(o Options) *Crossing {
 		if slices.Contains(o.Secure, name) {
 			at = tls.NewListener(l, o.TLS)
 		}
-		go func() { _ = x.nobody.Serve(at) }()
+		go func() { _ = x.vacant.Serve(at) }()
 	}
 	go x.watch()
 	return x
@@ -122,7 +122,7 @@ func (x *Crossing) cut() {
 // Close cuts all connections through this machine.
 func (x *Crossing) Close() {
 	close(x.over)
-	_ = x.nobody.Close()
+	_ = x.vacant.Close()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for c := range x.open {
@@ -282,7 +282,7 @@ func (x *Crossing) watch() {
 	}
 }
 
-// readAhead is a connection of which some bytes were read already.
+// readAhead is a connection with bytes that were read already.
 type readAhead struct {
 	net.Conn
 	r *bufio.Reader

@@ -34,7 +34,7 @@ type Served struct {
 
 // Node configures Run.
 type Node struct {
-	// Fleet configures the node, but for Address, Client and Open.
+	// Fleet configures the node. Run sets Address, Client and Open.
 	Fleet fleet.Options
 	// Inside is where the other machines reach this one. Run closes it.
 	Inside net.Listener

@@ -26,13 +26,13 @@ const (
 	killFetcher fault = "kill fetcher"
 )
 
-// kinds has each kind as often as it is to be drawn.
+// kinds has each kind once for each share that it has.
 var kinds = []fault{
 	killOwner, killOwner, killOwner, killOther, freezeOwner, freezeOwner, freezeOther, handOver, handOver, endThenKill, endOther, killTwo, killAll, killFetcher,
 }
 
 const (
-	endTime  = 40 * time.Second // a node that is told to end must have done so
+	endTime  = 40 * time.Second // within which a node must end that gets SIGTERM
 	backTime = 90 * time.Second // nodes that were started must have joined, and one must own the frontier
 )
 

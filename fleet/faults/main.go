@@ -60,7 +60,7 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "", "the frontier command; empty: it is built")
 	flag.StringVar(&o.keep, "keep", "", "a folder for logs and stores; empty: a temporary one, which stays after a failure")
 	flag.DurationVar(&o.finalWait, "final-wait", 5*time.Minute, "how long all pages may take after the last fault")
-	flag.DurationVar(&o.quietLimit, "quiet-limit", 75*time.Second, "after how long without a contact that is told as a stall")
+	flag.DurationVar(&o.quietLimit, "quiet-limit", 75*time.Second, "time without a contact after which a stall is reported")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, finish)
 	defer cancel()

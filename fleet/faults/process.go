@@ -23,7 +23,7 @@ type process struct {
 	log   *os.File
 	start func() *exec.Cmd
 	lines func(line string) // called with each line of output; may be nil
-	died  func(err error)   // called when it ends although nobody asked
+	died  func(err error)   // called when it ends by itself
 
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when cmd has ended
@@ -100,7 +100,7 @@ type cluster struct {
 	urls  []string
 
 	mu     sync.Mutex
-	owner  int    // guarded by mu; -1: nobody, as far as is known
+	owner  int    // guarded by mu; -1: none that is known
 	joined []bool // guarded by mu
 	deaths int    // guarded by mu
 }
@@ -201,7 +201,7 @@ func (c *cluster) died() int {
 	return c.deaths
 }
 
-// freePorts finds ports of loopback that nobody uses, below those that systems give to outgoing connections:
+// freePorts finds unused ports of loopback, below those that systems give to outgoing connections:
 // a node must get its own again after a while.
 func freePorts(n int) (ports []int, err error) {
 	for tries := 0; len(ports) < n; tries++ {

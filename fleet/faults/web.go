@@ -234,5 +234,5 @@ func (c *contact) String() string {
 		c.page, clock(c.start), end, c.Fetcher, c.Lease, c.Via, clock(c.LeasedAt), clock(c.Until), c.HoldMS)
 }
 
-// clock writes a moment as the nodes' logs do, but for the date.
+// clock writes a moment as the nodes' logs do, without the date.
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
