@@ -37,7 +37,7 @@ func (ws wires) dial(ctx context.Context, network, addr string) (net.Conn, error
 			return w.dial(ctx, network, addr)
 		}
 	}
-	return nil, fmt.Errorf("nobody is at %s", addr)
+	return nil, fmt.Errorf("no server is at %s", addr)
 }
 
 func (ws wires) client(t *testing.T, o client.Options) *client.Client {

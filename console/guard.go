@@ -63,7 +63,7 @@ func (c *Console) guarded(h http.Handler) http.Handler {
 }
 
 // Ours reports whether a Host header names this machine: localhost, a loopback address, or one of names,
-// of which "*" stands for all. A stranger's web site may have its own name resolve to this address (DNS
+// and "*" stands for all. A stranger's web site may have its own name resolve to this address (DNS
 // rebinding).
 func Ours(host string, names []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -1,4 +1,4 @@
-// This file tests a fleet: three processes that serve one frontier, of which one after the other dies.
+// This file tests a fleet: three processes serve one frontier, and die one after the other.
 
 //go:build unix
 
@@ -30,7 +30,7 @@ type machine struct {
 	cmd                     *exec.Cmd
 }
 
-// freePort returns an address of loopback that nobody uses.
+// freePort returns an unused address of loopback.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
