@@ -44,7 +44,6 @@ type recovery struct {
 	blocks  mercator.Restore
 	log     map[uint64]logged // by sequence number
 	order   []uint64          // of log
-	at      int64             // the date of its latest batch
 }
 
 // logged is a record of the log that is not finished yet.
@@ -60,7 +59,7 @@ type logged struct {
 // it returns nil.
 func (f *Frontier) recover(ctx context.Context) error {
 	r := &recovery{
-		f: f, log: map[uint64]logged{}, at: instant.None, blocks: f.core.Restore(),
+		f: f, log: map[uint64]logged{}, blocks: f.core.Restore(),
 	}
 	if err := f.opts.Spill.Recover(ctx, r); err != nil {
 		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
@@ -191,7 +190,7 @@ func (r *recovery) Batch(b *storage.Batch) error {
 	f := r.f
 	f.committer.batchID = b.ID
 	f.logBytes += batchBytes(b)
-	r.at = max(r.at, f.storedDue(b.Time))
+	at := f.storedDue(b.Time)
 	for i := range b.Admit {
 		a := &b.Admit[i]
 		if _, err := record.Decode(a.Body); err != nil {
@@ -201,10 +200,10 @@ func (r *recovery) Batch(b *storage.Batch) error {
 		if err != nil {
 			return err
 		}
-		x := logged{queue: qid, since: r.at}
+		x := logged{queue: qid, since: at}
 		if a.Due != 0 {
 			x.ref, x.timed, x.due = f.core.Records.StoreForRing(a.Seq, a.Body), true, f.storedDue(a.Due)
-			x.since = max(r.at, x.due)
+			x.since = max(at, x.due)
 		} else {
 			x.ref = f.core.Records.Store(a.Seq, a.Body)
 		}
