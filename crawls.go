@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/count"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -36,20 +37,14 @@ func ruleOfCrawl(s *mercator.CrawlSettings) Rule {
 
 // settings is the inverse of ruleOfCrawl; it returns an error for a rule that no crawl can have.
 func (r *Rule) settings() (mercator.CrawlSettings, error) {
-	errs := []error{r.Limits.check("Limits")}
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if r.Weight < 0 || r.Weight > row.MaxWeight {
-		bad("Weight is %d; want 1 to %d, or 0 for 1", r.Weight, row.MaxWeight)
-	}
-	if r.Paused > Off {
-		bad("Paused is %d; want Unset, On or Off", r.Paused)
-	}
+	var wrong faults.List
+	wrong.Add(r.Limits.check("Limits"))
+	wrong.If(r.Weight < 0 || r.Weight > row.MaxWeight, "Weight is %d; want 1 to %d, or 0 for 1", r.Weight, row.MaxWeight)
+	wrong.If(r.Paused > Off, "Paused is %d; want Unset, On or Off", r.Paused)
 	ofHosts := *r
 	ofHosts.Weight, ofHosts.Paused, ofHosts.Limits = 0, Unset, Limits{}
-	if ofHosts != (Rule{}) {
-		bad("a crawl has Weight, Paused and Limits; the other settings are of hosts")
-	}
-	return mercator.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == On, Limits: r.Limits.quota()}, errors.Join(errs...)
+	wrong.If(ofHosts != (Rule{}), "a crawl has Weight, Paused and Limits; the other settings are of hosts")
+	return mercator.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == On, Limits: r.Limits.quota()}, errors.Join(wrong...)
 }
 
 // CheckCrawl returns an error for a rule that no crawl can have.

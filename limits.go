@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -90,20 +91,16 @@ func (s *shared) usedLocked(u limit.Used) Used {
 
 // check returns an error for invalid limits.
 func (l *Limits) check(name string) error {
-	var errs []error
+	var wrong faults.List
 	for _, x := range [...]struct {
 		field string
 		n     int64
 	}{{"Waiting", l.Waiting}, {"Served", l.Served}, {"Bytes", l.Bytes}, {"Errors", l.Errors}, {"Depth", int64(l.Depth)}} {
-		if x.n < 0 {
-			errs = append(errs, fmt.Errorf("%s.%s is %d; want >= 0", name, x.field, x.n))
-		}
+		wrong.If(x.n < 0, "%s.%s is %d; want >= 0", name, x.field, x.n)
 	}
-	errs = append(errs, unit.CheckAll(name+".", *l)...)
-	if l.Period > maxBlock {
-		errs = append(errs, fmt.Errorf("%s.Period is %v; want at most %v", name, l.Period, maxBlock))
-	}
-	return errors.Join(errs...)
+	wrong.Add(unit.CheckAll(name+".", *l)...)
+	wrong.If(l.Period > maxBlock, "%s.Period is %v; want at most %v", name, l.Period, maxBlock)
+	return errors.Join(wrong...)
 }
 
 // quota returns the limits as packages quota and limit have them.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
@@ -210,35 +211,21 @@ func (q Quarantine) withDefaults(visitsAgain bool) Quarantine {
 	return q
 }
 
-func (b Backoff) check() (errs []error) {
-	errs = unit.CheckAll("Backoff.", b)
-	if b.Max < b.Base || b.Max > maxDelay {
-		errs = append(errs, fmt.Errorf("Backoff has Base %v and Max %v; want Base <= Max <= %v", b.Base, b.Max, maxDelay))
-	}
-	if !(b.Jitter >= 0 && b.Jitter <= 1) {
-		errs = append(errs, fmt.Errorf("Backoff.Jitter is %v; want 0 to 1", b.Jitter))
-	}
-	if b.ForgiveAfter > maxDelay {
-		errs = append(errs, fmt.Errorf("Backoff.ForgiveAfter is %v; want at most %v", b.ForgiveAfter, maxDelay))
-	}
-	return errs
+func (b Backoff) check() faults.List {
+	wrong := faults.List(unit.CheckAll("Backoff.", b))
+	wrong.If(b.Max < b.Base || b.Max > maxDelay, "Backoff has Base %v and Max %v; want Base <= Max <= %v", b.Base, b.Max, maxDelay)
+	wrong.If(!(b.Jitter >= 0 && b.Jitter <= 1), "Backoff.Jitter is %v; want 0 to 1", b.Jitter)
+	wrong.If(b.ForgiveAfter > maxDelay, "Backoff.ForgiveAfter is %v; want at most %v", b.ForgiveAfter, maxDelay)
+	return wrong
 }
 
-func (q Quarantine) check() (errs []error) {
-	errs = unit.CheckAll("Quarantine.", q)
-	if q.After < 1 || q.After > maxAfter {
-		errs = append(errs, fmt.Errorf("Quarantine.After is %d; want 1 to %d", q.After, maxAfter))
-	}
-	if q.MaxProbe < q.Probe || q.MaxProbe > maxDelay {
-		errs = append(errs, fmt.Errorf("Quarantine has Probe %v and MaxProbe %v; want Probe <= MaxProbe <= %v", q.Probe, q.MaxProbe, maxDelay))
-	}
-	switch {
-	case q.Forever && q.Probes != 0:
-		errs = append(errs, fmt.Errorf("Quarantine has Probes %d and Forever; want one of them", q.Probes))
-	case !q.Forever && (q.Probes < 1 || q.Probes > maxProbes):
-		errs = append(errs, fmt.Errorf("Quarantine.Probes is %d; want 1 to %d, or Forever", q.Probes, maxProbes))
-	}
-	return errs
+func (q Quarantine) check() faults.List {
+	wrong := faults.List(unit.CheckAll("Quarantine.", q))
+	wrong.If(q.After < 1 || q.After > maxAfter, "Quarantine.After is %d; want 1 to %d", q.After, maxAfter)
+	wrong.If(q.MaxProbe < q.Probe || q.MaxProbe > maxDelay, "Quarantine has Probe %v and MaxProbe %v; want Probe <= MaxProbe <= %v", q.Probe, q.MaxProbe, maxDelay)
+	wrong.If(q.Forever && q.Probes != 0, "Quarantine has Probes %d and Forever; want one of them", q.Probes)
+	wrong.If(!q.Forever && (q.Probes < 1 || q.Probes > maxProbes), "Quarantine.Probes is %d; want 1 to %d, or Forever", q.Probes, maxProbes)
+	return wrong
 }
 
 const (
@@ -347,24 +334,19 @@ func (f *Frontier) TriesAgain(l Lease, o Outcome) bool {
 	return again
 }
 
-func checkRetry(name string, p RetryPolicy) []error {
-	var errs []error
+func checkRetry(name string, p RetryPolicy) (wrong faults.List) {
 	switch r := p.(type) {
 	case nil:
-		errs = append(errs, fmt.Errorf("%s is nil; want a policy", name))
+		wrong.Add(fmt.Errorf("%s is nil; want a policy", name))
 	case retries:
-		if err := unit.Check(name+": the first wait of Retries", r.first, unit.Least); err != nil {
-			errs = append(errs, err)
-		}
-		if r.tries < 1 || r.first > maxDelay {
-			errs = append(errs, fmt.Errorf("%s is Retries(%d, %v); want tries >= 1 and a wait of at most %v", name, r.tries, r.first, maxDelay))
-		}
+		wrong.Add(unit.Check(name+": the first wait of Retries", r.first, unit.Least))
+		wrong.If(r.tries < 1 || r.first > maxDelay, "%s is Retries(%d, %v); want tries >= 1 and a wait of at most %v", name, r.tries, r.first, maxDelay)
 	case retriesByKind:
 		for k, p := range r {
-			errs = append(errs, checkRetry(fmt.Sprintf("%s for %q", name, Failure(k)), p)...)
+			wrong.Add(checkRetry(fmt.Sprintf("%s for %q", name, Failure(k)), p)...)
 		}
 	}
-	return errs
+	return wrong
 }
 
 // delayOf is DelayOf for a host key, such as that of a lease.

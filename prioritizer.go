@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is the most
@@ -210,17 +212,12 @@ func (x *PriorityMap) complete(other *PriorityMap) {
 
 // checkPriorities says what is wrong with the priorities of a rule.
 func (r *Rule) checkPriorities(levels int) error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if r.Priority < 0 || r.Priority > levels {
-		bad("Priority is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Priority, levels)
-	}
+	var wrong faults.List
+	wrong.If(r.Priority < 0 || r.Priority > levels, "Priority is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Priority, levels)
 	for i, p := range r.Priorities {
-		if int(p) > levels || p > 0 && (i == 0 || i > levels) {
-			bad("Priorities[%d] is %d; want 1 to %d for each of 1 to %d, or 0 to leave it", i, p, levels, levels)
-		}
+		wrong.If(int(p) > levels || p > 0 && (i == 0 || i > levels), "Priorities[%d] is %d; want 1 to %d for each of 1 to %d, or 0 to leave it", i, p, levels, levels)
 	}
-	return errors.Join(errs...)
+	return errors.Join(wrong...)
 }
 
 // Priority returns the priority with which URLs of a host are served whose own is p.

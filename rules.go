@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
@@ -131,29 +132,14 @@ var ruleFields = [fieldCount]ruleField{
 
 // check returns an error for a rule that must not take effect.
 func (r *Rule) check(now time.Time) error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if r.Delay != nil {
-		if wrong := checkDelay("Delay", r.Delay); len(wrong) > 0 {
-			errs = append(errs, wrong...)
-		} else if storedDelay(r.Delay).Kind == row.NoDelay {
-			bad("Delay is a %T, which cannot be stored; want FixedDelay or FactorDelay", r.Delay)
-		}
-	}
-	if r.Concurrency < 0 || r.Concurrency > maxConcurrency {
-		bad("Concurrency is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Concurrency, maxConcurrency)
-	}
-	if r.Paused > Off {
-		bad("Paused is %d; want Unset, On or Off", r.Paused)
-	}
-	if t := r.BlockedUntil; !t.IsZero() && (!t.After(now) || t.Sub(now) > maxBlock) {
-		bad("BlockedUntil is %s; want a time within 100 years from %s", t.Format(time.RFC3339), now.Format(time.RFC3339))
-	}
-	if r.Weight != 0 {
-		bad("Weight is %d; only a crawl has one", r.Weight)
-	}
-	errs = append(errs, r.Limits.check("Limits"), r.HostLimits.check("HostLimits"))
-	return errors.Join(errs...)
+	wrong := checkStored(r.Delay)
+	wrong.If(r.Concurrency < 0 || r.Concurrency > maxConcurrency, "Concurrency is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Concurrency, maxConcurrency)
+	wrong.If(r.Paused > Off, "Paused is %d; want Unset, On or Off", r.Paused)
+	t := r.BlockedUntil
+	wrong.If(!t.IsZero() && (!t.After(now) || t.Sub(now) > maxBlock), "BlockedUntil is %s; want a time within 100 years from %s", t.Format(time.RFC3339), now.Format(time.RFC3339))
+	wrong.If(r.Weight != 0, "Weight is %d; only a crawl has one", r.Weight)
+	wrong.Add(r.Limits.check("Limits"), r.HostLimits.check("HostLimits"))
+	return errors.Join(wrong...)
 }
 
 // fields are the settings of a rule, one bit each by its place in ruleFields.
@@ -366,20 +352,20 @@ func (r *groupRules) set(name string, s GroupSettings) {
 	r.Put(name, &s, rule.Fields(btoi(s != GroupSettings{})))
 }
 
+// checkStored says what is wrong with a policy that must be stored; nil is none.
+func checkStored(d DelayPolicy) (wrong faults.List) {
+	if d != nil {
+		wrong = checkDelay("Delay", d)
+		wrong.If(len(wrong) == 0 && storedDelay(d).Kind == row.NoDelay, "Delay is a %T, which cannot be stored; want FixedDelay or FactorDelay", d)
+	}
+	return wrong
+}
+
 // check returns an error for invalid settings.
 func (s *GroupSettings) check() error {
-	var errs []error
-	if s.Delay != nil {
-		if wrong := checkDelay("Delay", s.Delay); len(wrong) > 0 {
-			errs = append(errs, wrong...)
-		} else if storedDelay(s.Delay).Kind == row.NoDelay {
-			errs = append(errs, fmt.Errorf("delay is a %T, which cannot be stored; want FixedDelay or FactorDelay", s.Delay))
-		}
-	}
-	if s.Concurrency < 0 || s.Concurrency > maxConcurrency {
-		errs = append(errs, fmt.Errorf("concurrency is %d; want 1 to %d, or 0 for the default", s.Concurrency, maxConcurrency))
-	}
-	return errors.Join(errs...)
+	wrong := checkStored(s.Delay)
+	wrong.If(s.Concurrency < 0 || s.Concurrency > maxConcurrency, "concurrency is %d; want 1 to %d, or 0 for the default", s.Concurrency, maxConcurrency)
+	return errors.Join(wrong...)
 }
 
 // SetGroup changes the settings of a group, which need not have any hosts; the zero value

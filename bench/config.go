@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // config is the configuration of every scenario. It is passed to child processes as JSON.
@@ -91,61 +93,42 @@ func parseFlags(args []string, stderr io.Writer) (config, error) {
 		}
 		return c, err
 	}
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if fs.NArg() > 0 {
-		bad("%q is no flag; want flags only", fs.Arg(0))
-	}
+	var wrong faults.List
+	wrong.If(fs.NArg() > 0, "%q is no flag; want flags only", fs.Arg(0))
 	var err error
-	if c.Scenarios, err = chosen(names); err != nil {
-		errs = append(errs, err)
-	}
-	if c.Budget, err = parseSize(budget); err != nil {
-		bad("-budget is %q; want a size as 512MiB or 2GiB", budget)
-	}
+	c.Scenarios, err = chosen(names)
+	wrong.Add(err)
+	c.Budget, err = parseSize(budget)
+	wrong.If(err != nil, "-budget is %q; want a size as 512MiB or 2GiB", budget)
 	if c.URLs == 0 && c.URLsFile == "" {
 		c.URLs = 10_000_000
 	}
-	if (c.URLs != 0 || c.URLsFile == "") && (c.URLs < minURLs || c.URLs > maxURLs) {
-		bad("-urls is %d; want %d to %d", c.URLs, minURLs, maxURLs)
-	}
-	if c.Hosts < 0 || c.Hosts > maxURLs || (c.URLs > 0 && c.Hosts > c.URLs) {
-		bad("-hosts is %d; want 0 to the number of URLs", c.Hosts)
-	}
-	if c.Hosts > 0 && c.URLsFile != "" {
-		bad("-hosts is %d with -urls-file; the file says which hosts there are", c.Hosts)
-	}
-	if c.Workers < 1 || c.Workers > maxWorkers {
-		bad("-workers is %d; want 1 to %d", c.Workers, maxWorkers)
-	}
+	wrong.If((c.URLs != 0 || c.URLsFile == "") && (c.URLs < minURLs || c.URLs > maxURLs), "-urls is %d; want %d to %d", c.URLs, minURLs, maxURLs)
+	wrong.If(c.Hosts < 0 || c.Hosts > maxURLs || (c.URLs > 0 && c.Hosts > c.URLs), "-hosts is %d; want 0 to the number of URLs", c.Hosts)
+	wrong.If(c.Hosts > 0 && c.URLsFile != "", "-hosts is %d with -urls-file; the file says which hosts there are", c.Hosts)
+	wrong.If(c.Workers < 1 || c.Workers > maxWorkers, "-workers is %d; want 1 to %d", c.Workers, maxWorkers)
 	for name, d := range map[string]time.Duration{"time": c.Time, "phase": c.Phase} {
-		if d < 100*time.Millisecond || d > 30*24*time.Hour {
-			bad("-%s is %v; want 100ms to 720h", name, d)
-		}
+		wrong.If(d < 100*time.Millisecond || d > 30*24*time.Hour, "-%s is %v; want 100ms to 720h", name, d)
 	}
 	for name, d := range map[string]time.Duration{"watch": c.Watch, "settle": c.Settle} {
-		if d < 0 || d > 24*time.Hour {
-			bad("-%s is %v; want 0 to 24h", name, d)
-		}
+		wrong.If(d < 0 || d > 24*time.Hour, "-%s is %v; want 0 to 24h", name, d)
 	}
-	if c.DrainURLs < 0 {
-		bad("-drain-urls is %d; want >= 0", c.DrainURLs)
-	}
+	wrong.If(c.DrainURLs < 0, "-drain-urls is %d; want >= 0", c.DrainURLs)
 	if c.Dir != "" {
 		if info, err := os.Stat(c.Dir); err != nil {
-			bad("-dir: %w", err)
+			wrong.Add(fmt.Errorf("-dir: %w", err))
 		} else if !info.IsDir() {
-			bad("-dir: %s is not a folder", c.Dir)
+			wrong.Add(fmt.Errorf("-dir: %s is not a folder", c.Dir))
 		}
 	}
 	if c.URLsFile != "" {
 		if info, err := os.Stat(c.URLsFile); err != nil {
-			bad("-urls-file: %w", err)
+			wrong.Add(fmt.Errorf("-urls-file: %w", err))
 		} else if info.IsDir() {
-			bad("-urls-file: %s is a folder", c.URLsFile)
+			wrong.Add(fmt.Errorf("-urls-file: %s is a folder", c.URLsFile))
 		}
 	}
-	return c, errors.Join(errs...)
+	return c, errors.Join(wrong...)
 }
 
 // chosen turns the value of -scenario into names.

@@ -5,7 +5,6 @@ package crawler
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -19,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -248,11 +248,8 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.Workers < 1 || o.Workers > maxWorkers {
-		bad("Workers is %d; want 1 to %d", o.Workers, maxWorkers)
-	}
+	var wrong faults.List
+	wrong.If(o.Workers < 1 || o.Workers > maxWorkers, "Workers is %d; want 1 to %d", o.Workers, maxWorkers)
 	for _, x := range []struct {
 		name string
 		n    int64
@@ -261,21 +258,13 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		{"MaxLinks", int64(o.MaxLinks)}, {"RobotsMemory", o.RobotsMemory},
 		{"Groups.Concurrency", int64(o.Groups.Concurrency)}, {"Scope.MaxDepth", int64(o.Scope.MaxDepth)}, {"Scope.MaxURL", int64(o.Scope.MaxURL)},
 	} {
-		if x.n < 0 {
-			bad("%s is %d; want >= 0", x.name, x.n)
-		}
+		wrong.If(x.n < 0, "%s is %d; want >= 0", x.name, x.n)
 	}
-	if n := o.Groups.IPv6Bits; n < 1 || n > 128 {
-		bad("Groups.IPv6Bits is %d; want 1 to 128", n)
-	}
-	errs = append(errs, unit.CheckAll("", o)...)
-	if !(o.MaxRate >= 0) || math.IsInf(o.MaxRate, 1) {
-		bad("MaxRate is %v; want a finite number >= 0", o.MaxRate)
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("crawler: options: %w", errors.Join(errs...))
+	bits := o.Groups.IPv6Bits
+	wrong.If(bits < 1 || bits > 128, "Groups.IPv6Bits is %d; want 1 to 128", bits)
+	wrong.Add(unit.CheckAll("", o)...)
+	wrong.If(!(o.MaxRate >= 0) || math.IsInf(o.MaxRate, 1), "MaxRate is %v; want a finite number >= 0", o.MaxRate)
+	return wrong.Of("crawler: options")
 }
 
 // robotsURL returns the URL to match against robots.txt for a URL.

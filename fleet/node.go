@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/durablefs"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
@@ -161,33 +162,15 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 }
 
 func (o *Options) validate() error {
-	errs := unit.CheckAll("", *o)
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if !isName(o.Node) {
-		bad("Node is %q; want 1 to 64 letters, digits, dots, underscores and hyphens", o.Node)
-	}
-	if o.Dir == "" {
-		bad("Dir is empty; want a folder")
-	}
-	if o.Engine == nil {
-		bad("Engine is nil")
-	}
-	if o.Open == nil {
-		bad("Open is nil")
-	}
-	if o.Partitions < 1 || o.Partitions > maxParts {
-		bad("Partitions is %d; want 1 to %d", o.Partitions, maxParts)
-	}
-	if o.TTL < minTTL {
-		bad("TTL is %v; want at least %v", o.TTL, minTTL)
-	}
-	if o.CopyAfter < 0 {
-		bad("CopyAfter is %d; want >= 0", o.CopyAfter)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("fleet: options: %w", err)
-	}
-	return nil
+	wrong := faults.List(unit.CheckAll("", *o))
+	wrong.If(!isName(o.Node), "Node is %q; want 1 to 64 letters, digits, dots, underscores and hyphens", o.Node)
+	wrong.If(o.Dir == "", "Dir is empty; want a folder")
+	wrong.If(o.Engine == nil, "Engine is nil")
+	wrong.If(o.Open == nil, "Open is nil")
+	wrong.If(o.Partitions < 1 || o.Partitions > maxParts, "Partitions is %d; want 1 to %d", o.Partitions, maxParts)
+	wrong.If(o.TTL < minTTL, "TTL is %v; want at least %v", o.TTL, minTTL)
+	wrong.If(o.CopyAfter < 0, "CopyAfter is %d; want >= 0", o.CopyAfter)
+	return wrong.Of("fleet: options")
 }
 
 func isName(s string) bool {

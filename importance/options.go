@@ -5,10 +5,10 @@ package importance
 import (
 	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // Score is what an Estimator orders by.
@@ -66,16 +66,9 @@ func (o Options) withDefaults() Options {
 }
 
 func (o *Options) validate() error { // runs after withDefaults
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.Score != Links && o.Score != Trust {
-		bad("Score is %d; want Links or Trust", o.Score)
-	}
-	if o.Levels < 1 {
-		bad("Levels is %d; want >= 1", o.Levels)
-	}
-	if o.Memory < 4096 {
-		bad("Memory is %d; want >= 4096", o.Memory)
-	}
-	return errors.Join(errs...)
+	var wrong faults.List
+	wrong.If(o.Score != Links && o.Score != Trust, "Score is %d; want Links or Trust", o.Score)
+	wrong.If(o.Levels < 1, "Levels is %d; want >= 1", o.Levels)
+	wrong.If(o.Memory < 4096, "Memory is %d; want >= 4096", o.Memory)
+	return errors.Join(wrong...)
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -56,22 +57,17 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults
-	errs := unit.CheckAll("", o)
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	fault(checkBudget(o.Budget) != nil, "Budget is %v; want a finite number >= 0", o.Budget)
-	fault(o.MinInterval < time.Second, "MinInterval is %v; want >= 1s", o.MinInterval)
-	fault(o.MaxInterval < o.MinInterval || o.MaxInterval > maxInterval, "MaxInterval is %v; want MinInterval (%v) to %v", o.MaxInterval, o.MinInterval, maxInterval)
-	fault(o.Probe < time.Second, "Probe is %v; want >= 1s", o.Probe)
-	fault(!(o.Prior.Alpha >= leastAlpha && o.Prior.Alpha <= mostAlpha), "Prior.Alpha is %v; want %v to %v", o.Prior.Alpha, leastAlpha, mostAlpha)
-	fault(!(o.Prior.Beta > 0) || !(o.Prior.Mean() >= leastRate && o.Prior.Mean() <= leastRate*rateSpan),
+	wrong := faults.List(unit.CheckAll("", o))
+	wrong.If(checkBudget(o.Budget) != nil, "Budget is %v; want a finite number >= 0", o.Budget)
+	wrong.If(o.MinInterval < time.Second, "MinInterval is %v; want >= 1s", o.MinInterval)
+	wrong.If(o.MaxInterval < o.MinInterval || o.MaxInterval > maxInterval, "MaxInterval is %v; want MinInterval (%v) to %v", o.MaxInterval, o.MinInterval, maxInterval)
+	wrong.If(o.Probe < time.Second, "Probe is %v; want >= 1s", o.Probe)
+	wrong.If(!(o.Prior.Alpha >= leastAlpha && o.Prior.Alpha <= mostAlpha), "Prior.Alpha is %v; want %v to %v", o.Prior.Alpha, leastAlpha, mostAlpha)
+	wrong.If(!(o.Prior.Beta > 0) || !(o.Prior.Mean() >= leastRate && o.Prior.Mean() <= leastRate*rateSpan),
 		"Prior.Beta is %v days; want a mean rate of 1e-4 to 1e4 per day", o.Prior.Beta)
-	fault(!(o.NewShareMin >= 0 && o.NewShareMin <= o.NewShareMax && o.NewShareMax <= 1),
+	wrong.If(!(o.NewShareMin >= 0 && o.NewShareMin <= o.NewShareMax && o.NewShareMax <= 1),
 		"NewShareMin and NewShareMax are %v and %v; want 0 <= min <= max <= 1", o.NewShareMin, o.NewShareMax)
-	return errors.Join(errs...)
+	return errors.Join(wrong...)
 }
 
 // maxInterval is the greatest MaxInterval.

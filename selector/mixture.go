@@ -8,6 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync/atomic"
+
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // Mixture is a Selector that picks an available priority with a probability proportional to its
@@ -82,16 +84,12 @@ func checkWeights(weights []float64, levels int) error {
 	if len(weights) != levels {
 		return fmt.Errorf("%d weights; want one for each of %d priorities", len(weights), levels)
 	}
-	var errs []error
+	var wrong faults.List
 	sum := 0.
 	for i, w := range weights {
-		if !(w >= 0) || math.IsInf(w, 1) {
-			errs = append(errs, fmt.Errorf("the weight of priority %d is %v; want a finite number >= 0", i+1, w))
-		}
+		wrong.If(!(w >= 0) || math.IsInf(w, 1), "the weight of priority %d is %v; want a finite number >= 0", i+1, w)
 		sum += w
 	}
-	if len(errs) == 0 && sum == 0 {
-		errs = append(errs, errors.New("all weights are 0; want one above"))
-	}
-	return errors.Join(errs...)
+	wrong.If(len(wrong) == 0 && sum == 0, "all weights are 0; want one above")
+	return errors.Join(wrong...)
 }

@@ -10,10 +10,11 @@ package selector
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
+
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // Selector chooses the priority of the next hand-out. The frontier calls Select with its lock held,
@@ -182,16 +183,12 @@ func (w *weighted) Select(available []int) int {
 
 // check returns an error if the weights do not fit levels priorities.
 func (w *weighted) check(levels int) error {
-	var errs []error
-	if len(w.weights) != levels {
-		errs = append(errs, fmt.Errorf("%d weights; want one for each of %d priorities", len(w.weights), levels))
-	}
+	var wrong faults.List
+	wrong.If(len(w.weights) != levels, "%d weights; want one for each of %d priorities", len(w.weights), levels)
 	for i, x := range w.weights {
-		if x < 1 {
-			errs = append(errs, fmt.Errorf("the weight of priority %d is %d; want >= 1", i+1, x))
-		}
+		wrong.If(x < 1, "the weight of priority %d is %d; want >= 1", i+1, x)
 	}
-	return errors.Join(errs...)
+	return errors.Join(wrong...)
 }
 
 // left returns the number of hand-outs until p is owed too much, times k.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -82,24 +83,19 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
-	errs := unit.CheckAll("", o)
+	wrong := faults.List(unit.CheckAll("", o))
 	for _, x := range []struct {
 		name string
 		n    int64
 	}{
 		{"Tabs", int64(o.Tabs)}, {"Memory", o.Memory}, {"MaxRequests", int64(o.MaxRequests)}, {"ScriptMemory", o.ScriptMemory},
 	} {
-		if x.n < 0 {
-			errs = append(errs, fmt.Errorf("%s is %d; want > 0", x.name, x.n))
-		}
+		wrong.If(x.n < 0, "%s is %d; want > 0", x.name, x.n)
 	}
 	if o.Browser == "" {
-		errs = append(errs, errors.New("no Chromium found; install one, or name it in Browser"))
+		wrong.Add(errors.New("no Chromium found; install one, or name it in Browser"))
 	} else if _, err := exec.LookPath(o.Browser); err != nil {
-		errs = append(errs, fmt.Errorf("option Browser: %w", err))
+		wrong.Add(fmt.Errorf("option Browser: %w", err))
 	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("frontierchromedp: options: %w", errors.Join(errs...))
+	return wrong.Of("frontierchromedp: options")
 }

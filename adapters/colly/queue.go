@@ -5,7 +5,6 @@ package frontiercolly
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gocolly/colly/v2"
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/polite"
 )
 
@@ -57,26 +57,18 @@ type Queue struct {
 
 // New returns a queue over a frontier. The caller opens the frontier before and closes it after.
 func New(f *frontier.Frontier, o Options) (*Queue, error) {
-	var errs []error
-	if f == nil {
-		errs = append(errs, errors.New("the frontier is nil"))
-	}
+	var wrong faults.List
+	wrong.If(f == nil, "the frontier is nil")
 	o.Threads = cmp.Or(o.Threads, 32)
-	if o.Threads < 1 || o.Threads > maxThreads {
-		errs = append(errs, fmt.Errorf("option Threads is %d; want 1 to %d", o.Threads, maxThreads))
-	}
+	wrong.If(o.Threads < 1 || o.Threads > maxThreads, "option Threads is %d; want 1 to %d", o.Threads, maxThreads)
 	t := o.Transport
 	if t == nil {
 		t = &polite.Transport{}
 	}
-	if o.IgnoreRobots && t.Robots != nil {
-		errs = append(errs, errors.New("IgnoreRobots is set, and so is Transport.Robots; want one of them"))
-	}
-	if t.Frontier != nil && t.Frontier != f {
-		errs = append(errs, errors.New("Transport.Frontier is another frontier"))
-	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("frontiercolly: %w", errors.Join(errs...))
+	wrong.If(o.IgnoreRobots && t.Robots != nil, "IgnoreRobots is set, and so is Transport.Robots; want one of them")
+	wrong.If(t.Frontier != nil && t.Frontier != f, "Transport.Frontier is another frontier")
+	if err := wrong.Of("frontiercolly"); err != nil {
+		return nil, err
 	}
 	t.Frontier = f
 	if o.Follow {

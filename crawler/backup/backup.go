@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/durablefs"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -96,28 +97,17 @@ func New(o Options) (*Keeper, error) {
 }
 
 func (o Options) validate() error { // runs after the defaults; reports every fault at once
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.Dir == "" {
-		bad("Dir is empty")
-	}
-	if o.Keep < 1 {
-		bad("Keep is %d; want >= 1", o.Keep)
-	}
-	if len(o.Parts) == 0 {
-		bad("there are no Parts")
-	}
+	var wrong faults.List
+	wrong.If(o.Dir == "", "Dir is empty")
+	wrong.If(o.Keep < 1, "Keep is %d; want >= 1", o.Keep)
+	wrong.If(len(o.Parts) == 0, "there are no Parts")
 	seen := map[string]bool{}
 	for _, p := range o.Parts {
-		if !fs.ValidPath(p.Name) || filepath.Base(p.Name) != p.Name || p.Name[0] == '.' {
-			bad("a part's name is %q; want that of a file", p.Name)
-		}
-		if seen[p.Name] {
-			bad("two parts are called %q", p.Name)
-		}
+		wrong.If(!fs.ValidPath(p.Name) || filepath.Base(p.Name) != p.Name || p.Name[0] == '.', "a part's name is %q; want that of a file", p.Name)
+		wrong.If(seen[p.Name], "two parts are called %q", p.Name)
 		seen[p.Name] = true
 	}
-	return errors.Join(errs...)
+	return errors.Join(wrong...)
 }
 
 // begin sees to the folder.

@@ -5,12 +5,11 @@ package dns
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -71,29 +70,20 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	var wrong faults.List
 	for _, s := range o.Servers {
-		if _, err := serverAddr(s); err != nil {
-			bad("Servers has %q; want an IP address, with or without a port", s)
-		}
+		_, err := serverAddr(s)
+		wrong.If(err != nil, "Servers has %q; want an IP address, with or without a port", s)
 	}
-	errs = append(errs, unit.CheckAll("", o)...)
-	if o.MaxTTL < o.MinTTL {
-		bad("MinTTL is %v, MaxTTL %v; want MinTTL <= MaxTTL", o.MinTTL, o.MaxTTL)
-	}
+	wrong.Add(unit.CheckAll("", o)...)
+	wrong.If(o.MaxTTL < o.MinTTL, "MinTTL is %v, MaxTTL %v; want MinTTL <= MaxTTL", o.MinTTL, o.MaxTTL)
 	for _, x := range []struct {
 		name string
 		n    int
 	}{{"Tries", o.Tries}, {"MaxNames", o.MaxNames}, {"MaxPrefetch", o.MaxPrefetch}} {
-		if x.n < 1 {
-			bad("%s is %d; want > 0", x.name, x.n)
-		}
+		wrong.If(x.n < 1, "%s is %d; want > 0", x.name, x.n)
 	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("dns: options: %w", errors.Join(errs...))
+	return wrong.Of("dns: options")
 }
 
 // serverAddr parses a server's address and port.

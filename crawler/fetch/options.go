@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/crawler/dns"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -136,9 +135,7 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	errs = append(errs, unit.CheckAll("", o)...)
+	wrong := faults.List(unit.CheckAll("", o))
 	for _, x := range []struct {
 		name string
 		n    int64
@@ -146,28 +143,16 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		{"MaxBody", o.MaxBody}, {"MaxHeader", o.MaxHeader}, {"MaxRatio", int64(o.MaxRatio)}, {"MinRate", o.MinRate},
 		{"MaxHeaderFields", int64(o.MaxHeaderFields)}, {"BodyMemory", int64(o.BodyMemory)}, {"MaxIdle", int64(o.MaxIdle)},
 	} {
-		if x.n < 0 {
-			bad("%s is %d; want > 0", x.name, x.n)
-		}
+		wrong.If(x.n < 0, "%s is %d; want > 0", x.name, x.n)
 	}
-	if strings.ContainsFunc(o.UserAgent, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		bad("UserAgent is %q; want no control characters", o.UserAgent)
-	}
+	control := func(r rune) bool { return r < ' ' || r == 0x7f }
+	wrong.If(strings.ContainsFunc(o.UserAgent, control), "UserAgent is %q; want no control characters", o.UserAgent)
 	if o.Proxy != nil {
-		if err := checkProxy("Proxy", o.Proxy); err != nil {
-			errs = append(errs, err)
-		}
+		wrong.Add(checkProxy("Proxy", o.Proxy))
 	}
-	if o.sites.err != nil {
-		errs = append(errs, o.sites.err)
-	}
+	wrong.Add(o.sites.err)
 	for k, v := range o.Resolve {
-		if k == "" || v == "" || strings.ContainsAny(k+v, " /") {
-			bad("Resolve has %q=%q; want host=address", k, v)
-		}
+		wrong.If(k == "" || v == "" || strings.ContainsAny(k+v, " /"), "Resolve has %q=%q; want host=address", k, v)
 	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("fetch: options: %w", errors.Join(errs...))
+	return wrong.Of("fetch: options")
 }

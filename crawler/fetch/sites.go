@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/publicsuffix"
 
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
@@ -74,36 +75,31 @@ func (s *Site) where() (where, error) {
 	if err != nil {
 		return w, err
 	}
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	var wrong faults.List
 	for name, values := range s.Header {
 		why, own := ownFields[http.CanonicalHeaderKey(name)]
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
-			bad("%q is not the name of a header field", name)
+			wrong.Add(fmt.Errorf("%q is not the name of a header field", name))
 		case own:
-			bad("the header field %s cannot be set: %s", name, why)
+			wrong.Add(fmt.Errorf("the header field %s cannot be set: %s", name, why))
 		case !s.Secret && strings.EqualFold(name, "Authorization"):
-			bad("the header field Authorization must be a secret")
+			wrong.Add(fmt.Errorf("the header field Authorization must be a secret"))
 		case slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }):
-			bad("the value of the header field %s has control characters", name)
+			wrong.Add(fmt.Errorf("the value of the header field %s has control characters", name))
 		}
 	}
 	for _, c := range s.Cookies {
-		if !canSend(c) {
-			bad("the cookie %q has a name or value that cannot be sent", c.Name)
-		}
+		wrong.If(!canSend(c), "the cookie %q has a name or value that cannot be sent", c.Name)
 	}
 	if s.Proxy != nil {
-		errs = append(errs, checkProxy("its proxy", s.Proxy))
+		wrong.Add(checkProxy("its proxy", s.Proxy))
 	}
-	if s.Proxy != nil && s.Direct {
-		bad("it has a proxy and is Direct; want one of them")
-	}
+	wrong.If(s.Proxy != nil && s.Direct, "it has a proxy and is Direct; want one of them")
 	if s.Secret {
-		errs = append(errs, w.keeps())
+		wrong.Add(w.keeps())
 	}
-	return w, errors.Join(errs...)
+	return w, errors.Join(wrong...)
 }
 
 // checkProxy returns an error for a URL that is not a proxy's.

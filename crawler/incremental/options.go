@@ -5,12 +5,12 @@ package incremental
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
@@ -56,11 +56,9 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults; recrawl.New judges Schedule
-	errs := unit.CheckAll("", o)
-	if !(o.MinChange >= 0 && o.MinChange <= 1) {
-		errs = append(errs, fmt.Errorf("MinChange is %v; want 0 to 1", o.MinChange))
-	}
-	return errors.Join(errs...)
+	wrong := faults.List(unit.CheckAll("", o))
+	wrong.If(!(o.MinChange >= 0 && o.MinChange <= 1), "MinChange is %v; want 0 to 1", o.MinChange)
+	return errors.Join(wrong...)
 }
 
 var _ crawler.Revisits = (*Revisits)(nil)

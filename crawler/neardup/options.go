@@ -5,9 +5,10 @@ package neardup
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
+
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // ErrClosed is returned by calls after Close.
@@ -65,21 +66,11 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if !(o.Threshold > 0 && o.Threshold <= 1) {
-		bad("Threshold is %v; want > 0 and <= 1", o.Threshold)
-	}
-	if o.MirrorPages < 1 {
-		bad("MirrorPages is %d; want >= 1", o.MirrorPages)
-	}
-	if !(o.MirrorShare > 0 && o.MirrorShare <= 1) {
-		bad("MirrorShare is %v; want > 0 and <= 1", o.MirrorShare)
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("neardup: options: %w", errors.Join(errs...))
+	var wrong faults.List
+	wrong.If(!(o.Threshold > 0 && o.Threshold <= 1), "Threshold is %v; want > 0 and <= 1", o.Threshold)
+	wrong.If(o.MirrorPages < 1, "MirrorPages is %d; want >= 1", o.MirrorPages)
+	wrong.If(!(o.MirrorShare > 0 && o.MirrorShare <= 1), "MirrorShare is %v; want > 0 and <= 1", o.MirrorShare)
+	return wrong.Of("neardup: options")
 }
 
 // bandRows returns the number of values of a sketch in a super-shingle: the most for which a pair of

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // Options configure a Router. The zero value is for a crawl on one node.
@@ -46,16 +47,11 @@ func New(o Options) (*Router, error) {
 		o.HostKey = frontier.HostName
 	}
 	o.Remember = cmp.Or(o.Remember, 100_000)
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.Splitter != nil && o.Send == nil {
-		bad("a Splitter without Send")
-	}
-	if o.Remember < 0 {
-		bad("Remember is %d; want >= 0", o.Remember)
-	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("partition: options: %w", errors.Join(errs...))
+	var wrong faults.List
+	wrong.If(o.Splitter != nil && o.Send == nil, "a Splitter without Send")
+	wrong.If(o.Remember < 0, "Remember is %d; want >= 0", o.Remember)
+	if err := wrong.Of("partition: options"); err != nil {
+		return nil, err
 	}
 	return &Router{opts: o, seed: maphash.MakeSeed(), new: map[uint64]struct{}{}}, nil
 }

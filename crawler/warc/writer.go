@@ -22,6 +22,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/seed-7440039f/frontier/crawler/spool"
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 var (
@@ -85,27 +86,15 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	for _, c := range []byte(o.Prefix) {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			bad("Prefix is %q; want letters, digits, hyphens and underscores", o.Prefix)
-			break
-		}
+	var wrong faults.List
+	other := func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
 	}
-	if o.MaxSize < 0 {
-		bad("MaxSize is %d; want >= 0", o.MaxSize)
-	}
-	if o.MaxRecords < 0 {
-		bad("MaxRecords is %d; want >= 0", o.MaxRecords)
-	}
-	if o.Remember < 0 {
-		bad("Remember is %d; want >= 0", o.Remember)
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("warc: options: %w", errors.Join(errs...))
+	wrong.If(strings.ContainsFunc(o.Prefix, other), "Prefix is %q; want letters, digits, hyphens and underscores", o.Prefix)
+	wrong.If(o.MaxSize < 0, "MaxSize is %d; want >= 0", o.MaxSize)
+	wrong.If(o.MaxRecords < 0, "MaxRecords is %d; want >= 0", o.MaxRecords)
+	wrong.If(o.Remember < 0, "Remember is %d; want >= 0", o.Remember)
+	return wrong.Of("warc: options")
 }
 
 // Writer writes records into the files of a folder. It is safe for concurrent use.
