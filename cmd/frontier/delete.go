@@ -40,11 +40,7 @@ func deleteCommand() *cli.Command {
 			}
 		}
 		a.Dry = false
-		r, err := c.Do(ctx, a)
-		if err != nil {
-			return err
-		}
-		return out.result(r)
+		return out.do(ctx, c, a)
 	}, &cli.BoolFlag{Name: "yes", Usage: "do not ask"})
 	c.Description = aboutScopes
 	return c

@@ -37,11 +37,7 @@ func endLeasesCommand() *cli.Command {
 		if a.Scope == "" && a.Client == "" && a.Lease == "" {
 			return usageError("end-leases: whose? Want -lease, -client, a host, '*.domain', or '*' for all")
 		}
-		r, err := c.Do(ctx, a)
-		if err != nil {
-			return err
-		}
-		return out.result(r)
+		return out.do(ctx, c, a)
 	}, &cli.StringFlag{Name: "client", Usage: "only those of the `client` with this name or address"}, &cli.StringFlag{Name: "lease", Usage: "only the one with this `id`"})
 	c.Description = `Their URLs wait again, and their hosts are left alone as after a contact that ends now.
 ` + aboutScopes

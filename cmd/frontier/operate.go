@@ -80,11 +80,7 @@ func doing(name, args, usage string, action func(cmd *cli.Command, args []string
 			return err
 		}
 		a.Scope = args[0]
-		r, err := c.Do(ctx, a)
-		if err != nil {
-			return mistyped(err)
-		}
-		return out.result(r)
+		return mistyped(out.do(ctx, c, a))
 	}, flags...)
 	c.Description = aboutScopes
 	return c
@@ -421,11 +417,7 @@ func adding(do string) func(context.Context, *reached, *cli.Command, *printer) e
 		if cmd.NArg() == 0 {
 			return usageError("which URLs?")
 		}
-		r, err := c.Do(ctx, console.Action{Do: do, URLs: cmd.Args().Slice(), Crawl: console.CrawlID{Number: cmd.Uint32("crawl")}})
-		if err != nil {
-			return err
-		}
-		return out.result(r)
+		return out.do(ctx, c, console.Action{Do: do, URLs: cmd.Args().Slice(), Crawl: console.CrawlID{Number: cmd.Uint32("crawl")}})
 	}
 }
 
@@ -438,27 +430,23 @@ func simple(do string) func(context.Context, *reached, *cli.Command, *printer) e
 		if !c.running && do == "checkpoint" {
 			return errors.New("it does not run: its folder can be copied as it is")
 		}
-		r, err := c.Do(ctx, console.Action{Do: do})
-		if err != nil {
-			return err
-		}
-		return out.result(r)
+		return out.do(ctx, c, console.Action{Do: do})
 	}
 }
 
 // export writes a complete file or none.
 func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-	args := cmd.Args().Slice()
-	if len(args) == 0 || args[0] == "-" {
+	name := cmd.Args().First()
+	if cmd.NArg() == 0 || name == "-" {
 		return c.Export(ctx, cmd.Root().Writer)
 	}
-	if err := noFolder(args[0]); err != nil {
+	if err := noFolder(name); err != nil {
 		return err
 	}
-	if err := durablefs.WriteFile(args[0], 0o600, func(w io.Writer) error { return c.Export(ctx, w) }); err != nil {
+	if err := durablefs.WriteFile(name, 0o600, func(w io.Writer) error { return c.Export(ctx, w) }); err != nil {
 		return err
 	}
-	return out.result(console.Result{Said: "the crawl is exported to " + args[0], Path: args[0]})
+	return out.result(console.Result{Said: "the crawl is exported to " + name, Path: name})
 }
 
 func repairCommand() *cli.Command {

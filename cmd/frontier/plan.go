@@ -160,9 +160,6 @@ func live(ctx context.Context, cmd *cli.Command, budget float64, strategy plan.S
 
 // plan prints an outlook.
 func (p *printer) plan(o *outlook) error {
-	if p.json {
-		return p.any(o)
-	}
 	count := func(x float64) string { return console.Count(int64(math.Round(x))) }
 	of := func(x float64) string {
 		if o.Period == 0 {
@@ -176,10 +173,10 @@ func (p *printer) plan(o *outlook) error {
 	}
 	lines = append(lines, row("all seen within", fmt.Sprintf("%d periods: with %s", o.Within, of(o.Cover))))
 	if o.Plan == nil {
-		return p.table(append(lines, row("budget", "none is set or measured: -budget plans with one"))...)
+		return p.show(o, append(lines, row("budget", "none is set or measured: -budget plans with one"))...)
 	}
 	lines = append(lines, row("budget", of(o.Budget)), row("objective", fmt.Sprintf("%.6g obsolete pages, summed over the periods as these count; no plan has less than %.6g", o.Plan.Objective, o.Plan.Bound)))
-	if err := p.table(lines...); err != nil {
+	if err := p.show(o, lines...); err != nil || p.json {
 		return err
 	}
 	return p.periods(o.Plan)

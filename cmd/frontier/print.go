@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,6 +37,14 @@ func (p *printer) any(x any) error {
 	return e.Encode(x)
 }
 
+// show prints x as JSON, or lines of tab-separated cells for people.
+func (p *printer) show(x any, lines ...string) error {
+	if p.json {
+		return p.any(x)
+	}
+	return p.table(lines...)
+}
+
 // table prints tab-separated cells in columns.
 func (p *printer) table(lines ...string) error {
 	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
@@ -57,20 +66,19 @@ func row(cells ...any) string {
 }
 
 func (p *printer) result(r console.Result) error {
-	if p.json {
-		return p.any(r)
+	return p.show(r, oneLine(r.Said))
+}
+
+// do carries out an Action, and prints the result.
+func (p *printer) do(ctx context.Context, c *reached, a console.Action) error {
+	r, err := c.Do(ctx, a)
+	if err != nil {
+		return err
 	}
-	_, err := fmt.Fprintln(p.w, oneLine(r.Said))
-	return err
+	return p.result(r)
 }
 
 func (p *printer) status(s console.Status, running bool) error {
-	if p.json {
-		return p.any(struct {
-			Live bool `json:"live"` // the crawl runs
-			console.Status
-		}{running, s})
-	}
 	state := "at rest"
 	if running {
 		state = "running for " + console.Ago(seconds(s.Running))
@@ -113,7 +121,10 @@ func (p *printer) status(s console.Status, running bool) error {
 			lines = append(lines, row(f.Name, fmt.Sprintf("%.10g", f.Value)))
 		}
 	}
-	return p.table(lines...)
+	return p.show(struct {
+		Live bool `json:"live"` // the crawl runs
+		console.Status
+	}{running, s}, lines...)
 }
 
 // freshness describes a recrawl; empty for other crawls.
@@ -143,9 +154,6 @@ func until(t *time.Time, now time.Time) string {
 }
 
 func (p *printer) hosts(l console.HostList) error {
-	if p.json {
-		return p.any(l)
-	}
 	titles := []any{"HOST", "WAITING", "SCHEDULED", "LEASED", "STATE", "NEXT CONTACT", "GROUP"}
 	ranked := l.Ranked()
 	if ranked {
@@ -159,7 +167,7 @@ func (p *printer) hosts(l console.HostList) error {
 		}
 		lines = append(lines, row(cells...))
 	}
-	return p.more(l.Next, lines)
+	return p.more(l, l.Next, lines)
 }
 
 // standingOf describes how a host was moved; empty: it was not.
@@ -178,9 +186,9 @@ func usefulOf(h console.HostRow) string {
 	return console.UsefulOf(h.Pages, *h.Useful)
 }
 
-// more prints a table, and the command for the next part.
-func (p *printer) more(next string, lines []string) error {
-	if err := p.table(lines...); err != nil || next == "" {
+// more prints a part of a list, and the command for the next part.
+func (p *printer) more(list any, next string, lines []string) error {
+	if err := p.show(list, lines...); err != nil || next == "" || p.json {
 		return err
 	}
 	_, err := fmt.Fprintf(p.w, "\nThere are more: go on with -after %s\n", oneLine(next))
@@ -188,9 +196,6 @@ func (p *printer) more(next string, lines []string) error {
 }
 
 func (p *printer) host(h console.Host, more ...string) error {
-	if p.json {
-		return p.any(h)
-	}
 	lines := []string{
 		row(h.Host, h.Why), row("waiting", console.Count(h.Waiting)), row("scheduled", console.Count(h.Scheduled)), row("leased", h.Leased),
 	}
@@ -225,7 +230,7 @@ func (p *printer) host(h console.Host, more ...string) error {
 			lines = append(lines, row("slowed down to", "a contact in "+console.Ago(seconds(b.Gap))))
 		}
 	}
-	return p.table(slices.Concat(lines, ruleRows(h.Rule), more)...)
+	return p.show(h, slices.Concat(lines, ruleRows(h.Rule), more)...)
 }
 
 func ruleRows(rule console.Rule) (lines []string) {
@@ -262,23 +267,16 @@ func urlRows(u console.URL) []string {
 }
 
 func (p *printer) urls(l console.URLList) error {
-	if p.json {
-		return p.any(l)
-	}
 	lines := []string{row("PRIORITY", "DEPTH", "TRY", "URL")}
 	for _, u := range l.URLs {
 		lines = append(lines, row(u.Priority, u.Depth, u.Attempt, u.URL))
 	}
-	return p.more(l.Next, lines)
+	return p.more(l, l.Next, lines)
 }
 
 func (p *printer) rules(l console.RuleList) error {
-	if p.json {
-		return p.any(l)
-	}
 	if len(l.Rules) == 0 {
-		_, err := fmt.Fprintln(p.w, "nothing is set")
-		return err
+		return p.show(l, "nothing is set")
 	}
 	var lines []string
 	for _, r := range l.Rules {
@@ -286,16 +284,12 @@ func (p *printer) rules(l console.RuleList) error {
 			lines = append(lines, row(r.Scope)+"\t"+strings.TrimPrefix(x, "rule: "))
 		}
 	}
-	return p.table(lines...)
+	return p.show(l, lines...)
 }
 
 func (p *printer) leases(l console.LeaseList) error {
-	if p.json {
-		return p.any(l)
-	}
 	if l.Total == 0 {
-		_, err := fmt.Fprintln(p.w, "no client has a lease that fits")
-		return err
+		return p.show(l, "no client has a lease that fits")
 	}
 	lines := []string{row("LEASE", "CLIENT", "HOST", "SINCE", "ENDS IN", "URL")}
 	now := time.Now()
@@ -305,19 +299,16 @@ func (p *printer) leases(l console.LeaseList) error {
 	if more := l.Total - len(l.Leases); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more: -n shows them", more))
 	}
-	return p.table(lines...)
+	return p.show(l, lines...)
 }
 
 func (p *printer) imported(x console.Imported) error {
-	if p.json {
-		return p.any(x)
-	}
 	lines := []string{fmt.Sprintf("%s lines: %s URLs are new, %s were known, %s are remembered as done, %s rules, %s hosts; %s lines are malformed", console.Count(x.Lines),
 		console.Count(x.URLs), console.Count(x.KnownURLs), console.Count(x.Marks), console.Count(x.Rules), console.Count(x.Hosts), console.Count(x.Bad))}
 	for _, fault := range x.Faults {
 		lines = append(lines, oneLine(fault))
 	}
-	return p.table(lines...)
+	return p.show(x, lines...)
 }
 
 // shownError is an error that JSON shows.
@@ -331,25 +322,21 @@ func (p *printer) repaired(r *spill.Repaired) error {
 		for i := range r.Lost {
 			r.Lost[i].Err = shownError{r.Lost[i].Err}
 		}
-		return p.any(r)
 	}
 	lines := []string{fmt.Sprintf("saved: %s blocks of URLs, %s batches of the log, %s rules and the like, %s marks of known URLs; lost: %s", console.Count(int64(r.Blocks)),
 		console.Count(int64(r.Batches)), console.Count(int64(r.Rows)), console.Count(r.Marks), cmp.Or(strings.TrimPrefix(console.Count(int64(len(r.Lost))), "0"), "nothing"))}
 	for _, l := range r.Lost {
 		lines = append(lines, oneLine(l.String()))
 	}
-	return p.table(lines...)
+	return p.show(r, lines...)
 }
 
 // changed prints the result of a list.
 func (p *printer) changed(x changefeed.Result) error {
-	if p.json {
-		return p.any(x)
-	}
 	lines := []string{fmt.Sprintf("%s URLs: %s are known, and looked at again when that is worth it; %s are new, %s are not wanted, %s are wrong, %s were not heard", console.Count(x.URLs),
 		console.Count(x.Known), console.Count(x.New), console.Count(x.Unwanted), console.Count(x.Wrong), console.Count(x.Unheard))}
 	for _, fault := range x.Faults {
 		lines = append(lines, oneLine(fault.Error()))
 	}
-	return p.table(lines...)
+	return p.show(x, lines...)
 }
