@@ -14,6 +14,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -54,20 +55,46 @@ var kinds = []struct {
 	prefix string
 	run    func(*report, []byte) error
 }{
-	{"robots", runRobots},
-	{"urltestdata", runURLs},
-	{"resolve", runResolve},
-	{"urlnorm", runNormalize},
-	{"psl", runRegistrable},
-	{"percent_encoding", runPercentEncoding},
-	{"percent-encoding", runPercentEncoding},
-	{"toascii", runToASCII},
-	{"mime", runMIMETypes},
-	{"generated-mime", runMIMETypes},
-	{"content", runContentTypes},
-	{"charset", runCharset},
-	{"srcset", runSrcset},
-	{"sitemaps", runSitemaps},
+	{"robots", whole(runRobots)},
+	{"urltestdata", each(runURLs)},
+	{"resolve", whole(runResolve)},
+	{"urlnorm", whole(runNormalize)},
+	{"psl", whole(runRegistrable)},
+	{"percent_encoding", each(runPercentEncoding)},
+	{"percent-encoding", each(runPercentEncoding)},
+	{"toascii", each(runToASCII)},
+	{"mime", each(runMIMETypes)},
+	{"generated-mime", each(runMIMETypes)},
+	{"content", each(runContentTypes)},
+	{"charset", whole(runCharset)},
+	{"srcset", whole(runSrcset)},
+	{"sitemaps", whole(runSitemaps)},
+}
+
+// whole reads a file of one value.
+func whole[T any](run func(*report, T) error) func(*report, []byte) error {
+	return func(r *report, raw []byte) error {
+		var file T
+		if err := json.Unmarshal(raw, &file); err != nil {
+			return err
+		}
+		return run(r, file)
+	}
+}
+
+// each reads a list of cases. Strings in it are comments.
+func each[T any](run func(*report, T) error) func(*report, []byte) error {
+	return whole(func(r *report, file []json.RawMessage) error {
+		for _, m := range file {
+			if m[0] != '{' {
+				continue
+			}
+			if err := whole(run)(r, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // find returns the suites in a folder, or the packaged ones.

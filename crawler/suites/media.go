@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,38 +10,23 @@ import (
 	"github.com/seed-7440039f/frontier/internal/media"
 )
 
+type mimeCase struct{ Input, Output, Encoding string }
+
 // runMIMETypes reads single media types: output is null if there is none, and encoding what its charset names.
-func runMIMETypes(r *report, raw []byte) error {
-	var file []json.RawMessage
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
-	for _, m := range file {
-		if m[0] != '{' { // a comment
-			continue
-		}
-		var c struct{ Input, Output, Encoding string }
-		if err := json.Unmarshal(m, &c); err != nil {
-			return err
-		}
-		mediaCase(r, fmt.Sprintf("%q", c.Input), media.Parse(field(c.Input)), c.Output, c.Encoding)
-	}
+func runMIMETypes(r *report, c mimeCase) error {
+	mediaCase(r, fmt.Sprintf("%q", c.Input), media.Parse(field(c.Input)), c.Output, c.Encoding)
 	return nil
 }
 
+type contentCase struct {
+	Input              []string
+	MIMEType, Encoding string
+}
+
 // runContentTypes reads all fields of an answer.
-func runContentTypes(r *report, raw []byte) error {
-	var file []struct {
-		Input              []string
-		MIMEType, Encoding string
-	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
-	for _, c := range file {
-		h := http.Header{"Content-Type": c.Input}
-		mediaCase(r, fmt.Sprintf("%q", c.Input), media.Of(h), c.MIMEType, c.Encoding)
-	}
+func runContentTypes(r *report, c contentCase) error {
+	h := http.Header{"Content-Type": c.Input}
+	mediaCase(r, fmt.Sprintf("%q", c.Input), media.Of(h), c.MIMEType, c.Encoding)
 	return nil
 }
 

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"html"
 	"maps"
@@ -22,17 +21,15 @@ const (
 	beyondScan  = "declared after the 1,024 bytes of the HTML Standard"
 )
 
-func runCharset(r *report, raw []byte) error {
-	var file struct {
-		Cases []struct {
-			ID       string
-			Data     []byte `json:"data_b64"`
-			Encoding string
-		}
+type charsetFile struct {
+	Cases []struct {
+		ID       string
+		Data     []byte `json:"data_b64"`
+		Encoding string
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
+}
+
+func runCharset(r *report, file charsetFile) error {
 	for i, c := range file.Cases {
 		if c.ID == "" {
 			c.ID = fmt.Sprintf("cases/%d", i)
@@ -61,16 +58,14 @@ func declaredBeyond(data []byte, got string) bool {
 	return len(data) > prescan && got == "windows-1252" && strings.Contains(strings.ToLower(string(data[prescan-64:])), "charset")
 }
 
-func runSrcset(r *report, raw []byte) error {
-	var file struct {
-		Cases []struct {
-			ID, Srcset string
-			Want       string `json:"current_src"` // what browsers choose; empty: nothing
-		}
+type srcsetFile struct {
+	Cases []struct {
+		ID, Srcset string
+		Want       string `json:"current_src"` // what browsers choose; empty: nothing
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
+}
+
+func runSrcset(r *report, file srcsetFile) error {
 	for i, c := range file.Cases {
 		id := c.ID
 		if id == "" {
@@ -102,35 +97,24 @@ func candidates(srcset string) ([]string, error) {
 	return got, err
 }
 
+type encodingCase struct {
+	Input  string
+	Output map[string]string
+}
+
 // runPercentEncoding checks queries: link encodes them in the page's encoding.
-func runPercentEncoding(r *report, raw []byte) error {
-	var file []json.RawMessage
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
-	for _, m := range file {
-		if m[0] != '{' { // a comment
-			continue
-		}
-		var c struct {
-			Input  string
-			Output map[string]string
-		}
-		if err := json.Unmarshal(m, &c); err != nil {
+func runPercentEncoding(r *report, c encodingCase) error {
+	for _, name := range slices.Sorted(maps.Keys(c.Output)) {
+		got, err := encodeQuery(c.Input, name)
+		if err != nil {
 			return err
 		}
-		for _, name := range slices.Sorted(maps.Keys(c.Output)) {
-			got, err := encodeQuery(c.Input, name)
-			if err != nil {
-				return err
-			}
-			id := fmt.Sprintf("%q in %s", c.Input, name)
-			if name == "iso-2022-jp" && got != c.Output[name] && strings.ContainsAny(c.Input, "\u00a5\u203e") {
-				r.add(id, deviates, "golang.org/x/text does not write JIS X 0201 Roman: "+got)
-				continue
-			}
-			r.expect(id, c.Output[name], got)
+		id := fmt.Sprintf("%q in %s", c.Input, name)
+		if name == "iso-2022-jp" && got != c.Output[name] && strings.ContainsAny(c.Input, "\u00a5\u203e") {
+			r.add(id, deviates, "golang.org/x/text does not write JIS X 0201 Roman: "+got)
+			continue
 		}
+		r.expect(id, c.Output[name], got)
 	}
 	return nil
 }

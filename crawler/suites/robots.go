@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,27 +23,25 @@ func (b body) bytes() []byte {
 	return []byte(b.Robots)
 }
 
-func runRobots(r *report, raw []byte) error {
-	var file struct {
-		Bodies []body
-		Cases  []struct {
-			body
-			ID         string
-			Body       *int // of Bodies
-			Agent      *string
-			URL        string
-			Allowed    bool
-			GoogleOnly bool `json:"google_only"`
-			Contested  []string
-		}
-		Sitemap []struct {
-			body
-			Sitemaps []string
-		}
+type robotsFile struct {
+	Bodies []body
+	Cases  []struct {
+		body
+		ID         string
+		Body       *int // of Bodies
+		Agent      *string
+		URL        string
+		Allowed    bool
+		GoogleOnly bool `json:"google_only"`
+		Contested  []string
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
+	Sitemap []struct {
+		body
+		Sitemaps []string
 	}
+}
+
+func runRobots(r *report, file robotsFile) error {
 	for i, c := range file.Cases {
 		if c.ID == "" {
 			c.ID = fmt.Sprintf("cases/%d", i)

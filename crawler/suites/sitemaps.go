@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,11 +28,9 @@ type sitemapCase struct {
 	Contested []string
 }
 
-func runSitemaps(r *report, raw []byte) error {
-	var file struct{ Cases []sitemapCase }
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
+type sitemapsFile struct{ Cases []sitemapCase }
+
+func runSitemaps(r *report, file sitemapsFile) error {
 	for i, c := range file.Cases {
 		if c.ID == "" {
 			c.ID = fmt.Sprintf("cases/%d", i)

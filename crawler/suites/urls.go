@@ -4,7 +4,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,50 +16,39 @@ const (
 	inDNS       = "there are such names in DNS, and the URL Standard is about to accept them"
 )
 
+type urlCase struct {
+	Input, Href string
+	Base        *string
+	Failure     bool
+}
+
 // runURLs resolves each case without rules, according to the URL Standard.
-func runURLs(r *report, raw []byte) error {
-	var file []json.RawMessage
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
+func runURLs(r *report, c urlCase) error {
 	var n urlnorm.Normalizer
-	for _, m := range file {
-		if m[0] != '{' { // a comment
-			continue
-		}
-		var c struct {
-			Input, Href string
-			Base        *string
-			Failure     bool
-		}
-		if err := json.Unmarshal(m, &c); err != nil {
-			return err
-		}
-		base := ""
-		if c.Base != nil {
-			base = *c.Base
-		}
-		id := fmt.Sprintf("%q on %q", c.Input, base)
-		got, err := resolve(&n, base, c.Input)
-		scheme, _, _ := strings.Cut(c.Href, ":")
-		switch {
-		case c.Failure && errors.Is(err, urlnorm.ErrScheme):
-			referenceCase(r, id, base, c.Input, "")
-		case c.Failure && err != nil, !c.Failure && err == nil && got == c.Href:
-			r.add(id, passed, "")
-		case c.Failure && strings.Contains(got, "xn--"):
-			r.add(id, deviates, inDNS)
-		case !c.Failure && scheme != "http" && scheme != "https" && scheme != "ftp":
-			if err == nil {
-				r.add(id, failed, fmt.Sprintf("got %q, want an error: %s", got, otherScheme))
-			} else {
-				referenceCase(r, id, base, c.Input, c.Href)
-			}
-		case !c.Failure && err != nil && base != "" && !usable(&n, base):
+	base := ""
+	if c.Base != nil {
+		base = *c.Base
+	}
+	id := fmt.Sprintf("%q on %q", c.Input, base)
+	got, err := resolve(&n, base, c.Input)
+	scheme, _, _ := strings.Cut(c.Href, ":")
+	switch {
+	case c.Failure && errors.Is(err, urlnorm.ErrScheme):
+		referenceCase(r, id, base, c.Input, "")
+	case c.Failure && err != nil, !c.Failure && err == nil && got == c.Href:
+		r.add(id, passed, "")
+	case c.Failure && strings.Contains(got, "xn--"):
+		r.add(id, deviates, inDNS)
+	case !c.Failure && scheme != "http" && scheme != "https" && scheme != "ftp":
+		if err == nil {
+			r.add(id, failed, fmt.Sprintf("got %q, want an error: %s", got, otherScheme))
+		} else {
 			referenceCase(r, id, base, c.Input, c.Href)
-		default:
-			r.add(id, failed, fmt.Sprintf("got %q, %v; want %q", got, err, c.Href))
 		}
+	case !c.Failure && err != nil && base != "" && !usable(&n, base):
+		referenceCase(r, id, base, c.Input, c.Href)
+	default:
+		r.add(id, failed, fmt.Sprintf("got %q, %v; want %q", got, err, c.Href))
 	}
 	return nil
 }
@@ -87,16 +75,14 @@ func usable(n *urlnorm.Normalizer, base string) bool {
 	return err == nil
 }
 
-func runResolve(r *report, raw []byte) error {
-	var file struct {
-		Base  string
-		Cases []struct {
-			ID, Base, Ref, Out string
-		}
+type resolveFile struct {
+	Base  string
+	Cases []struct {
+		ID, Base, Ref, Out string
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
+}
+
+func runResolve(r *report, file resolveFile) error {
 	var n urlnorm.Normalizer
 	for _, c := range file.Cases {
 		if c.Base == "" {
@@ -121,14 +107,12 @@ func resolveCase(r *report, n *urlnorm.Normalizer, id, base, ref, want string) {
 	}
 }
 
+type registrableFile struct {
+	Cases []struct{ Host, Registrable string }
+}
+
 // runRegistrable checks registrable domains: null where a host has none.
-func runRegistrable(r *report, raw []byte) error {
-	var file struct {
-		Cases []struct{ Host, Registrable string }
-	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
+func runRegistrable(r *report, file registrableFile) error {
 	var n urlnorm.Normalizer
 	for _, c := range file.Cases {
 		want := ""
@@ -145,29 +129,18 @@ func runRegistrable(r *report, raw []byte) error {
 	return nil
 }
 
+type asciiCase struct{ Input, Output string }
+
 // runToASCII reads names of hosts: null where the URL Standard refuses one.
-func runToASCII(r *report, raw []byte) error {
-	var file []json.RawMessage
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
+func runToASCII(r *report, c asciiCase) error {
 	var n urlnorm.Normalizer
-	for _, m := range file {
-		if m[0] != '{' { // a comment
-			continue
-		}
-		var c struct{ Input, Output string }
-		if err := json.Unmarshal(m, &c); err != nil {
-			return err
-		}
-		got, _ := n.Normalize("http://" + c.Input + "/")
-		got = strings.TrimSuffix(strings.TrimPrefix(got, "http://"), "/")
-		if c.Output == "" && got == strings.ToLower(c.Input) {
-			r.add(c.Input, deviates, inDNS)
-			continue
-		}
-		r.expect(c.Input, c.Output, got)
+	got, _ := n.Normalize("http://" + c.Input + "/")
+	got = strings.TrimSuffix(strings.TrimPrefix(got, "http://"), "/")
+	if c.Output == "" && got == strings.ToLower(c.Input) {
+		r.add(c.Input, deviates, inDNS)
+		return nil
 	}
+	r.expect(c.Input, c.Output, got)
 	return nil
 }
 
@@ -191,23 +164,21 @@ const (
 	noName     = "servers tell =1 from nothing"
 )
 
+type normalizeFile struct {
+	Normalize []struct{ ID, In, Out string }
+	Invalid   []string
+	Options   []struct {
+		Options struct {
+			Remove []string `json:"remove_params"`
+			IDN    string
+		}
+		In, Out string
+	} `json:"normalize_with_options"`
+	Resolve []struct{ Base, Ref, Out string }
+}
+
 // runNormalize uses the rules that crawler-commons applies.
-func runNormalize(r *report, raw []byte) error {
-	var file struct {
-		Normalize []struct{ ID, In, Out string }
-		Invalid   []string
-		Options   []struct {
-			Options struct {
-				Remove []string `json:"remove_params"`
-				IDN    string
-			}
-			In, Out string
-		} `json:"normalize_with_options"`
-		Resolve []struct{ Base, Ref, Out string }
-	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return err
-	}
+func runNormalize(r *report, file normalizeFile) error {
 	n := urlnorm.New(append(urlnorm.Default(), urlnorm.CollapseSlashes(), urlnorm.SortQuery())...)
 	for _, c := range file.Normalize {
 		normalizeCase(r, n, fmt.Sprintf("%q", c.In), c.In, c.Out)
