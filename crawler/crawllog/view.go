@@ -225,34 +225,27 @@ func (v View) Find(url string) (r Record, ok bool, err error) {
 
 // Of returns the records of a URL, newest first. An error is the last.
 func (v View) Of(url string) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		n, err := needle(url)
-		if err != nil {
-			yield(Record{}, err)
-			return
-		}
-		for r, err := range v.backward(n) {
-			switch {
-			case errors.Is(err, ErrLine) || err == nil && r.URL != url:
-			case !yield(r, err):
-				return
-			}
-		}
-	}
+	n, err := needle(url)
+	return v.only(n, err, func(r *Record) bool { return r.URL == url })
 }
 
 // OfHost returns the records of a host key with an outcome, or with any if it is empty, newest first. An
 // error is the last.
 func (v View) OfHost(host string, o Outcome) iter.Seq2[Record, error] {
+	n, err := hostNeedle(host, o)
+	return v.only(n, err, func(r *Record) bool { return r.Host == host && (o == "" || r.Outcome == o) })
+}
+
+// only yields the records that match among the lines that contain needle, newest first. An error is the last.
+func (v View) only(needle []byte, err error, match func(*Record) bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		n, err := hostNeedle(host, o)
 		if err != nil {
 			yield(Record{}, err)
 			return
 		}
-		for r, err := range v.backward(n) {
+		for r, err := range v.backward(needle) {
 			switch {
-			case errors.Is(err, ErrLine) || err == nil && (r.Host != host || o != "" && r.Outcome != o):
+			case errors.Is(err, ErrLine) || err == nil && !match(&r):
 			case !yield(r, err):
 				return
 			}
