@@ -167,16 +167,17 @@ type Setting struct {
 
 // Console is the server's side. It samples the frontier's figures about every second until it is closed.
 type Console struct {
-	f       *frontier.Frontier
-	o       Options
-	log     *slog.Logger
-	began   time.Time
-	earlier bool // the frontier had URLs before this process opened it
-	history history
-	told    told
-	life    life
-	scans   chan struct{} // slots for requests that scan hosts or URLs
-	answers chan struct{} // slots for responses until they are read
+	f         *frontier.Frontier
+	o         Options
+	log       *slog.Logger
+	began     time.Time
+	earlier   bool // the frontier had URLs before this process opened it
+	unwatched bool // Options.Watch was nil, and an empty one is in its place
+	history   history
+	told      told
+	life      life
+	scans     chan struct{} // slots for requests that scan hosts or URLs
+	answers   chan struct{} // slots for responses until they are read
 
 	templates *template.Template // they use the frontier's clock
 
@@ -216,12 +217,12 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 		o.Normalize = urlnorm.New().Typed
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	unwatched := o.Watch == nil
+	o.Watch = cmp.Or(o.Watch, NewWatch())
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Console{f: f, o: o, log: o.Logger, began: f.Now(), scans: make(chan struct{}, maxScans), answers: make(chan struct{}, maxAnswers), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
+	c := &Console{f: f, o: o, log: o.Logger, began: f.Now(), unwatched: unwatched, scans: make(chan struct{}, maxScans), answers: make(chan struct{}, maxAnswers), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
 	c.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"in": c.in, "since": c.since, "age": c.age})
-	if o.Watch != nil {
-		o.Watch.follow(f.Now)
-	}
+	o.Watch.follow(f.Now)
 	s := f.Stats()
 	c.earlier = s.Known > s.Added
 	c.take(c.began)

@@ -185,9 +185,6 @@ func (w *Watch) ailingLocked(host string) *ailing {
 
 // ailingOf returns a copy of a host's record.
 func (w *Watch) ailingOf(host string) (a ailing, ok bool) {
-	if w == nil {
-		return a, false
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if x := w.ailing[host]; x != nil {
@@ -198,9 +195,6 @@ func (w *Watch) ailingOf(host string) (a ailing, ok bool) {
 
 // failingNow returns the hosts that have failed without an answer since, the longest-failing first.
 func (w *Watch) failingNow() (hosts []string) {
-	if w == nil {
-		return nil
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for h, a := range w.ailing {
@@ -216,9 +210,6 @@ func (w *Watch) failingNow() (hosts []string) {
 
 // silent reports whether all recent requests failed, and every host contacted recently fails.
 func (w *Watch) silent() bool {
-	if w == nil {
-		return false
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.streak < 3 {
@@ -256,9 +247,6 @@ type Traffic struct {
 
 // counted returns the counters that history samples.
 func (w *Watch) counted() (requests, failed, bytes int64) {
-	if w == nil {
-		return 0, 0, 0
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.requests, w.failed, w.bytes
@@ -266,9 +254,6 @@ func (w *Watch) counted() (requests, failed, bytes int64) {
 
 // traffic summarizes all requests, with the last n.
 func (w *Watch) traffic(n int) (x Traffic) {
-	if w == nil {
-		return x
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x.Requests, x.Failed, x.Bytes = w.requests, w.failed, w.bytes
@@ -300,9 +285,6 @@ func (w *Watch) traffic(n int) (x Traffic) {
 
 // lastOf returns the last requests that match, the newest first.
 func (w *Watch) lastOf(wanted func(Fetch) bool) (list []Fetch) {
-	if w == nil {
-		return nil
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range slices.Backward(w.fetches) {

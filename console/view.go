@@ -135,6 +135,9 @@ func (c *Console) judged(ctx context.Context) Status {
 	}
 	var lost int64
 	x.Failures, x.Failing, x.Gaps, x.Events, lost = c.o.Watch.snapshot(20, 30, c.isLot)
+	if c.unwatched {
+		x.Gaps = Gaps{} // rather than no early contact
+	}
 	x.EventsLost = max(lost, s.EventsLost)
 	_, x.Figures, x.Disk = c.history.last()
 	x.Rates = c.history.rates(120)

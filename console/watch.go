@@ -73,9 +73,6 @@ func (w *Watch) Event(e frontier.Event) {
 
 // storeFault returns the store's current fault, or "".
 func (w *Watch) storeFault(now time.Time) string {
-	if w == nil {
-		return ""
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now.Sub(w.faultAt) > 2*time.Minute && !w.faultLasts {
@@ -187,9 +184,6 @@ type Notice struct {
 }
 
 func (w *Watch) snapshot(hosts, events int, hide func(frontier.Scope) bool) (failures map[string]int64, failing []HostFailures, gaps Gaps, notices []Notice, lost int64) {
-	if w == nil {
-		return nil, nil, Gaps{}, nil, 0
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for h, a := range w.ailing {
