@@ -230,12 +230,8 @@ func (l *Lease) link(e *Entry) Entry {
 	if l.Entry.URL == "" { // there is no page
 		return x
 	}
-	if x.Crawl == 0 {
-		x.Crawl = l.Entry.Crawl
-	}
-	if x.Depth == 0 {
-		x.Depth = l.Entry.Depth + 1
-	}
+	x.Crawl = cmp.Or(x.Crawl, l.Entry.Crawl)
+	x.Depth = cmp.Or(x.Depth, l.Entry.Depth+1)
 	return x
 }
 

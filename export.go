@@ -65,9 +65,7 @@ func (f *Frontier) Export(ctx context.Context, w io.Writer, o ExportOptions) err
 }
 
 func (f *Frontier) export(ctx context.Context, w io.Writer, o ExportOptions) (err error) {
-	if o.Memory == 0 {
-		o.Memory = 64 << 20
-	}
+	o.Memory = cmp.Or(o.Memory, 64<<20)
 	if o.Memory < minExportMemory {
 		return fmt.Errorf("frontier: export: Memory is %d; want at least %d", o.Memory, minExportMemory)
 	}

@@ -7,6 +7,7 @@
 package frontier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -339,9 +340,7 @@ func (f *Frontier) newTaking(o TakeOptions) (*taking, error) {
 		}
 		o.Host, o.Hosts = host, 1
 	}
-	if o.Max == 0 {
-		o.Max = o.Hosts * o.PerHost
-	}
+	o.Max = cmp.Or(o.Max, o.Hosts*o.PerHost)
 	return &taking{TakeOptions: o, until: f.moment() + int64(o.Wait)}, nil
 }
 
@@ -471,10 +470,7 @@ func (f *Frontier) setGap(l *Lease) {
 	o := Outcome{Ended: f.wall(f.moment())}
 	gap := max(delayBy(f.delayOf(l.Host), l.Host, o), int64(l.Gap-leastGap))
 	if l.Group != "" {
-		d := f.groupRules.of(l.Group).Delay
-		if d == nil {
-			d = f.opts.GroupDelay
-		}
+		d := cmp.Or(f.groupRules.of(l.Group).Delay, f.opts.GroupDelay)
 		gap = max(gap, delayBy(d, l.Group, o))
 	}
 	l.Gap = time.Duration(gap)

@@ -7,6 +7,7 @@
 package frontier
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -176,31 +177,17 @@ type Quarantine struct {
 }
 
 func (b Backoff) withDefaults() Backoff {
-	if b.Base == 0 {
-		b.Base = 2 * time.Second
-	}
-	if b.Max == 0 {
-		b.Max = max(10*time.Minute, b.Base)
-	}
-	if b.Jitter == 0 {
-		b.Jitter = 0.1
-	}
-	if b.ForgiveAfter == 0 {
-		b.ForgiveAfter = 10 * time.Minute
-	}
+	b.Base = cmp.Or(b.Base, 2*time.Second)
+	b.Max = cmp.Or(b.Max, max(10*time.Minute, b.Base))
+	b.Jitter = cmp.Or(b.Jitter, 0.1)
+	b.ForgiveAfter = cmp.Or(b.ForgiveAfter, 10*time.Minute)
 	return b
 }
 
 func (q Quarantine) withDefaults(visitsAgain bool) Quarantine {
-	if q.After == 0 {
-		q.After = 8
-	}
-	if q.Probe == 0 {
-		q.Probe = 10 * time.Minute
-	}
-	if q.MaxProbe == 0 {
-		q.MaxProbe = max(24*time.Hour, q.Probe)
-	}
+	q.After = cmp.Or(q.After, 8)
+	q.Probe = cmp.Or(q.Probe, 10*time.Minute)
+	q.MaxProbe = cmp.Or(q.MaxProbe, max(24*time.Hour, q.Probe))
 	switch {
 	case q.Probes != 0 || q.Forever:
 	case visitsAgain:

@@ -3,7 +3,10 @@
 
 package crawler
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 const (
 	aheadEvery = time.Second
@@ -26,11 +29,7 @@ func (r *run) lookAhead(finished <-chan struct{}) {
 			return
 		}
 		for _, h := range hosts {
-			name := hostOf(siteOf(h.Entry.URL))
-			if name == "" {
-				name = h.Host.Host
-			}
-			prefetch(name)
+			prefetch(cmp.Or(hostOf(siteOf(h.Entry.URL)), h.Host.Host))
 		}
 		select {
 		case <-t.C:

@@ -31,17 +31,13 @@ type HTML struct {
 }
 
 func (h HTML) withDefaults(o *Options) HTML {
-	if h.Normalizer == nil {
-		h.Normalizer = o.Normalizer
-	}
+	h.Normalizer = cmp.Or(h.Normalizer, o.Normalizer)
 	h.MaxLinks = cmp.Or(h.MaxLinks, o.MaxLinks)
 	h.Kinds = cmp.Or(h.Kinds, link.Pages)
 	if o.Requisites {
 		h.Kinds |= link.Requisites
 	}
-	if h.Agent == "" {
-		h.Agent = robots.ProductToken(o.UserAgent)
-	}
+	h.Agent = cmp.Or(h.Agent, robots.ProductToken(o.UserAgent))
 	return h
 }
 

@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,9 +226,7 @@ func (a *inquiry) settle(slot frontier.Lease, res *fetch.Result, rules Rules) er
 		return a.doneContact(slot, res, 0) // a host that keeps rules for others has different rules for itself
 	}
 	delay := a.c.gate.delay(rules)
-	if delay == 0 {
-		delay = frontier.NoCrawlDelay
-	}
+	delay = cmp.Or(delay, frontier.NoCrawlDelay)
 	return a.doneContact(slot, res, delay)
 }
 

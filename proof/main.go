@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -87,9 +88,7 @@ func parse(args []string, all []kind, stderr io.Writer) (settings, error) {
 	if err := fs.Parse(args); err != nil {
 		return s, err
 	}
-	if s.seed == 0 {
-		s.seed = rand.Uint64N(1 << 32)
-	}
+	s.seed = cmp.Or(s.seed, rand.Uint64N(1<<32))
 	wanted, rest := s.only, fs.Args()
 	if s.replay != "" {
 		if len(rest) != 1 {

@@ -17,10 +17,7 @@ import (
 
 // GetURLStatus implements URLFrontier.
 func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.URLItem, error) {
-	key := p.GetKey()
-	if key == "" {
-		key = keyOf(p.GetUrl())
-	}
+	key := cmp.Or(p.GetKey(), keyOf(p.GetUrl()))
 	if key == "" {
 		return nil, status.Errorf(codes.InvalidArgument, "the URL %.100q has no host, and the request no key", p.GetUrl())
 	}

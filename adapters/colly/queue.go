@@ -61,10 +61,7 @@ func New(f *frontier.Frontier, o Options) (*Queue, error) {
 	wrong.If(f == nil, "the frontier is nil")
 	o.Threads = cmp.Or(o.Threads, 32)
 	wrong.If(o.Threads < 1 || o.Threads > maxThreads, "option Threads is %d; want 1 to %d", o.Threads, maxThreads)
-	t := o.Transport
-	if t == nil {
-		t = &polite.Transport{}
-	}
+	t := cmp.Or(o.Transport, &polite.Transport{})
 	wrong.If(o.IgnoreRobots && t.Robots != nil, "IgnoreRobots is set, and so is Transport.Robots; want one of them")
 	wrong.If(t.Frontier != nil && t.Frontier != f, "Transport.Frontier is another frontier")
 	if err := wrong.Of("frontiercolly"); err != nil {

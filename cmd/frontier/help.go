@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -358,9 +359,7 @@ func (plainValue) Set(string) error { return nil }
 func initial(f cli.Flag) string {
 	d := f.(cli.DocGenerationFlag)
 	s := d.GetDefaultText()
-	if s == "" {
-		s = d.GetValue()
-	}
+	s = cmp.Or(s, d.GetValue())
 	if g, ok := f.(*cli.GenericFlag); ok && g.HideDefault || !d.TakesValue() || slices.Contains([]string{"", `""`, "0", "0s"}, s) {
 		return ""
 	}

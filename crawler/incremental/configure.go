@@ -26,10 +26,7 @@ const Recrawled = 1
 // because giving up a host would give up known pages. Configure sets r's Scheduler, which also takes
 // hints (frontier.Entry.Hint); without it pages are not fetched again.
 func (r *Revisits) Configure(o *frontier.Options) {
-	if o.Retry == nil {
-		o.Retry = frontier.DefaultRetries()
-	}
-	o.Retry = retries{o.Retry}
+	o.Retry = retries{cmp.Or(o.Retry, frontier.DefaultRetries())}
 	o.Priorities = cmp.Or(o.Priorities, 8)
 	o.Priorities = max(o.Priorities, 2)
 	inner := o.Prioritizer
@@ -41,10 +38,7 @@ func (r *Revisits) Configure(o *frontier.Options) {
 	if riser, ok := inner.(frontier.Riser); ok {
 		o.Prioritizer = risesAboveKnown{aboveKnown{inner}, riser}
 	}
-	among := o.Selector
-	if among == nil {
-		among = selector.BiasedRandom(rand.Uint64())
-	}
+	among := cmp.Or(o.Selector, selector.BiasedRandom(rand.Uint64()))
 	o.Selector = &mixed{r: r, among: among, random: rand.New(rand.NewPCG(rand.Uint64(), 1))}
 	o.Quarantine.Probes, o.Quarantine.Forever = 0, true
 	o.Scheduler = scheduler{r.plans, r}

@@ -6,6 +6,7 @@ package sitemap
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"io"
 	"strconv"
 	"strings"
@@ -274,9 +275,7 @@ func (x *xmlReader) endField(line int) {
 	}
 	switch f {
 	case locField:
-		if x.loc == "" {
-			x.loc = value
-		}
+		x.loc = cmp.Or(x.loc, value)
 	case guidField:
 		x.guid = value
 	case dateField:

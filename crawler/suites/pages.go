@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"maps"
@@ -31,9 +32,7 @@ type charsetFile struct {
 
 func runCharset(r *report, file charsetFile) error {
 	for i, c := range file.Cases {
-		if c.ID == "" {
-			c.ID = fmt.Sprintf("cases/%d", i)
-		}
+		c.ID = cmp.Or(c.ID, fmt.Sprintf("cases/%d", i))
 		want, got := strings.ToLower(c.Encoding), link.Charset(c.Data, "")
 		switch {
 		case got == want:
@@ -67,10 +66,7 @@ type srcsetFile struct {
 
 func runSrcset(r *report, file srcsetFile) error {
 	for i, c := range file.Cases {
-		id := c.ID
-		if id == "" {
-			id = fmt.Sprintf("cases/%d %q", i, c.Srcset)
-		}
+		id := cmp.Or(c.ID, fmt.Sprintf("cases/%d %q", i, c.Srcset))
 		got, err := candidates(c.Srcset)
 		if err != nil {
 			return fmt.Errorf("%s: %w", id, err)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,9 +44,7 @@ type robotsFile struct {
 
 func runRobots(r *report, file robotsFile) error {
 	for i, c := range file.Cases {
-		if c.ID == "" {
-			c.ID = fmt.Sprintf("cases/%d", i)
-		}
+		c.ID = cmp.Or(c.ID, fmt.Sprintf("cases/%d", i))
 		if c.Agent == nil {
 			return fmt.Errorf("%s: no agent: another shape of cases", c.ID)
 		}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,9 +33,7 @@ type sitemapsFile struct{ Cases []sitemapCase }
 
 func runSitemaps(r *report, file sitemapsFile) error {
 	for i, c := range file.Cases {
-		if c.ID == "" {
-			c.ID = fmt.Sprintf("cases/%d", i)
-		}
+		c.ID = cmp.Or(c.ID, fmt.Sprintf("cases/%d", i))
 		want, got := c.want(), c.read()
 		if c.Contested != nil && want != got {
 			r.add(c.ID, contested, fmt.Sprintf("got %q, want %q", got, want))
@@ -48,10 +47,7 @@ func runSitemaps(r *report, file sitemapsFile) error {
 func (c *sitemapCase) want() string {
 	var lines []string
 	for _, e := range c.Entries {
-		if e.Lastmod == nil {
-			e.Lastmod = new(time.Time)
-		}
-		lines = append(lines, sitemapLine(e.Loc, *e.Lastmod))
+		lines = append(lines, sitemapLine(e.Loc, *cmp.Or(e.Lastmod, new(time.Time))))
 	}
 	return sitemapText(c.Type, lines)
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -85,9 +86,7 @@ type resolveFile struct {
 func runResolve(r *report, file resolveFile) error {
 	var n urlnorm.Normalizer
 	for _, c := range file.Cases {
-		if c.Base == "" {
-			c.Base = file.Base
-		}
+		c.Base = cmp.Or(c.Base, file.Base)
 		resolveCase(r, &n, fmt.Sprintf("%q on %q", c.Ref, c.Base), c.Base, c.Ref, c.Out)
 	}
 	return nil

@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -102,10 +103,7 @@ var Seed = flag.Uint64("frontier.seed", 0, "replay random tests with this seed; 
 
 // NewRand returns a source whose seed is logged for replay.
 func NewRand(t testing.TB) *rand.Rand {
-	s := *Seed
-	if s == 0 {
-		s = rand.Uint64()
-	}
+	s := cmp.Or(*Seed, rand.Uint64())
 	t.Logf("replay with -frontier.seed=%d", s)
 	return rand.New(rand.NewPCG(s, 1))
 }

@@ -25,6 +25,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -94,9 +95,7 @@ func main() {
 }
 
 func (c *comparison) run(ctx context.Context, only string, modes map[string]func(context.Context) error) (err error) {
-	if c.realweb == "" {
-		c.realweb = "../shared/realweb"
-	}
+	c.realweb = cmp.Or(c.realweb, "../shared/realweb")
 	if _, err := os.Stat(filepath.Join(c.realweb, "serve")); err != nil && realWeb() {
 		fmt.Printf("no realweb in %s (set REALWEB): SKIPPED, nothing was compared\n", c.realweb)
 		if os.Getenv("CI") == "true" {

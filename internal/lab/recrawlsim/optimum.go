@@ -4,6 +4,7 @@
 package recrawlsim
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/seed-7440039f/frontier/recrawl"
@@ -41,9 +42,7 @@ func (w *web) best(now, budget float64) optimum {
 		return sum
 	}
 	most := w.HostMost
-	if most == 0 {
-		most = math.Inf(1)
-	}
+	most = cmp.Or(most, math.Inf(1))
 	log := bisect(func(log float64) bool {
 		sum := 0.
 		for _, pages := range byHost {
