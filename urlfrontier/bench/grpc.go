@@ -64,49 +64,25 @@ func (b *bench) discovered(ctx context.Context) error {
 }
 
 func (f *service) discover(ctx context.Context, from, to int, url func(int) *pb.URLInfo) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s, err := f.PutDiscovered(ctx)
+	s, err := sending(ctx, f.PutDiscovered, batches, func(ack *pb.BatchAck) error {
+		for _, status := range ack.Statuses {
+			if status != pb.AckMessage_OK {
+				return fmt.Errorf("batch %s: a new URL was answered %s", ack.ID, status)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	room := make(chan struct{}, batches)
-	read := make(chan error, 1)
-	go func() {
-		defer cancel() // wakes a sender that waits for room
-		for {
-			ack, err := s.Recv()
-			if err != nil {
-				read <- err
-				return
-			}
-			<-room
-			for _, status := range ack.Statuses {
-				if status != pb.AckMessage_OK {
-					read <- fmt.Errorf("batch %s: a new URL was answered %s", ack.ID, status)
-					return
-				}
-			}
+	for i := from; i < to && err == nil; i += batch {
+		items := make([]*pb.URLInfo, 0, batch)
+		for j := i; j < min(i+batch, to); j++ {
+			items = append(items, url(j))
 		}
-	}()
-	send := func() error {
-		for i := from; i < to; i += batch {
-			items := make([]*pb.URLInfo, 0, batch)
-			for j := i; j < min(i+batch, to); j++ {
-				items = append(items, url(j))
-			}
-			select {
-			case room <- struct{}{}:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			if err := s.Send(&pb.DiscoveredBatch{ID: fmt.Sprint(i), Items: items}); err != nil {
-				return err
-			}
-		}
-		return s.CloseSend()
+		err = s.send(&pb.DiscoveredBatch{ID: fmt.Sprint(i), Items: items})
 	}
-	return finished(send(), <-read)
+	return s.end(err)
 }
 
 // finished joins the errors of a stream's sender and reader.
@@ -138,9 +114,18 @@ func (b *bench) put(ctx context.Context) error {
 	})
 }
 
-// putter sends on a PutURLs stream and reads its acknowledgements.
-type putter struct {
-	stream grpc.BidiStreamingClient[pb.URLItem, pb.AckMessage]
+func (f *service) putter(ctx context.Context) (*sender[pb.URLItem, pb.AckMessage], error) {
+	return sending(ctx, f.PutURLs, unacked, func(ack *pb.AckMessage) error {
+		if ack.Status != pb.AckMessage_OK {
+			return fmt.Errorf("URL %s was answered %s", ack.ID, ack.Status)
+		}
+		return nil
+	})
+}
+
+// sender sends on a stream and reads its acknowledgements.
+type sender[M, A any] struct {
+	stream grpc.BidiStreamingClient[M, A]
 	room   chan struct{}
 	read   chan error
 	ctx    context.Context
@@ -148,50 +133,51 @@ type putter struct {
 	acked  atomic.Int64
 }
 
-func (f *service) putter(ctx context.Context) (*putter, error) {
+// sending opens a stream on which so many messages may be unacknowledged. judge returns an error for an
+// acknowledgement that ends it.
+func sending[M, A any](ctx context.Context, open func(context.Context, ...grpc.CallOption) (grpc.BidiStreamingClient[M, A], error), most int, judge func(*A) error) (*sender[M, A], error) {
 	ctx, cancel := context.WithCancel(ctx)
-	stream, err := f.PutURLs(ctx)
+	stream, err := open(ctx)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	p := &putter{stream: stream, room: make(chan struct{}, unacked), read: make(chan error, 1), ctx: ctx, cancel: cancel}
+	s := &sender[M, A]{stream: stream, room: make(chan struct{}, most), read: make(chan error, 1), ctx: ctx, cancel: cancel}
 	go func() {
-		defer cancel()
+		defer cancel() // wakes a sender that waits for room
 		for {
 			ack, err := stream.Recv()
+			if err == nil {
+				err = judge(ack)
+			}
 			if err != nil {
-				p.read <- err
+				s.read <- err
 				return
 			}
-			if ack.Status != pb.AckMessage_OK {
-				p.read <- fmt.Errorf("URL %s was answered %s", ack.ID, ack.Status)
-				return
-			}
-			p.acked.Add(1)
-			<-p.room
+			s.acked.Add(1)
+			<-s.room
 		}
 	}()
-	return p, nil
+	return s, nil
 }
 
-func (p *putter) send(item *pb.URLItem) error {
+func (s *sender[M, A]) send(m *M) error {
 	select {
-	case p.room <- struct{}{}:
-	case <-p.ctx.Done():
-		return p.ctx.Err()
+	case s.room <- struct{}{}:
+	case <-s.ctx.Done():
+		return s.ctx.Err()
 	}
-	return p.stream.Send(item)
+	return s.stream.Send(m)
 }
 
-func (p *putter) end(err error) error {
-	defer p.cancel()
+func (s *sender[M, A]) end(err error) error {
+	defer s.cancel()
 	if err == nil {
-		err = p.stream.CloseSend()
+		err = s.stream.CloseSend()
 	} else {
-		p.cancel()
+		s.cancel()
 	}
-	return finished(err, <-p.read)
+	return finished(err, <-s.read)
 }
 
 // give lets clients get URLs and return them as completed.
