@@ -140,8 +140,7 @@ func proposed(ctx context.Context, root *cli.Command, before []string, last stri
 	}
 	if flag := before[len(before)-1]; strings.HasPrefix(flag, "-") && !strings.Contains(flag, "=") {
 		if f := flagOf(cmd, strings.TrimLeft(flag, "-")); f != nil && f.(cli.DocGenerationFlag).TakesValue() {
-			list, _, _ := cutLast(last, ",")
-			return valuesOf(ctx, cmd, f.Names()[0], list, before)
+			return valuesOf(ctx, cmd, f.Names()[0], last[:strings.LastIndexByte(last, ',')+1], before)
 		}
 	}
 	switch {
@@ -213,12 +212,6 @@ func plainWords(lead string, words ...string) (found []candidate) {
 		found = append(found, candidate{lead + w, ""})
 	}
 	return found
-}
-
-// cutLast splits s after the last sep.
-func cutLast(s, sep string) (list, rest string, found bool) {
-	i := strings.LastIndex(s, sep)
-	return s[:i+1], s[i+1:], i >= 0
 }
 
 // Bounds of a search for hosts while a user waits for completion.

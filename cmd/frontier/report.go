@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -44,7 +45,7 @@ type report struct {
 	Why     []*example
 	Rules   []*example
 	Mirrors []*mirror
-	Same    int
+	Same    int64
 	Activity,
 	Levels columns
 }
@@ -84,14 +85,7 @@ type rect struct{ X, Y, W, H float64 }
 func reportCommand() *cli.Command {
 	return looking("report", "[FILE]", "write a report of the crawl, one HTML page, to a file (report.html), or to - for the standard output",
 		func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-			args := cmd.Args().Slice()
-			if err := noMore(args[min(1, len(args)):]); err != nil {
-				return err
-			}
-			file := "report.html"
-			if len(args) > 0 {
-				file = args[0]
-			}
+			file := cmp.Or(cmd.Args().First(), "report.html")
 			if err := noFolder(file); err != nil {
 				return err
 			}
@@ -130,7 +124,7 @@ func reportOf(dir string, status console.Status, live bool) ([]byte, error) {
 	}
 	r := &report{
 		summary: s, Title: filepath.Base(abs), Made: time.Now(), Live: live, Status: status, HostsN: len(s.Hosts),
-		Why: most(s.Failures), Rules: most(s.Rules), Mirrors: s.Mirrors[:min(len(s.Mirrors), reportRows)], Same: len(s.Mirrors),
+		Why: most(s.Failures), Rules: most(s.Rules), Mirrors: s.Mirrors[:min(len(s.Mirrors), reportRows)], Same: int64(len(s.Mirrors)),
 	}
 	for _, h := range s.largest() {
 		least, median, n := h.Gap()
@@ -231,9 +225,6 @@ func (r *report) Verdict() string {
 	return fmt.Sprintf("%s: %s pages of %s were fetched in %s, %s in all%s.", state, console.Count(r.Pages), hosts,
 		console.Ago(r.Last.Sub(r.First)), strings.TrimSpace(console.Size(r.Bytes)), left)
 }
-
-// Same64 is the number of contents with several URLs.
-func (r *report) Same64() int64 { return int64(r.Same) }
 
 // Rate returns the responses per second.
 func (r *report) Rate() string {
