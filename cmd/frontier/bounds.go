@@ -28,9 +28,7 @@ func (b *runBounds) define(fs *flagSet) {
 }
 
 func (b *runBounds) validate(o *options) {
-	if b.time < 0 {
-		o.bad("want >= 0", "max-time")
-	}
+	o.badIf(b.time < 0, "want >= 0", "max-time")
 }
 
 // bound is the cause of a context that ended at a bound. It names the bound.

@@ -26,12 +26,8 @@ func (c *checkpointFlags) define(fs *flagSet) {
 
 // validate reports invalid values.
 func (c *checkpointFlags) validate(o *options) {
-	if c.every < 0 {
-		o.bad("want >= 0", "checkpoint-every")
-	}
-	if c.keep < 1 {
-		o.bad("want >= 1", "checkpoint-keep")
-	}
+	o.badIf(c.every < 0, "want >= 0", "checkpoint-every")
+	o.badIf(c.keep < 1, "want >= 1", "checkpoint-keep")
 }
 
 // start makes checkpoints of parts until stop is called, and one whenever take is called. take is nil

@@ -87,9 +87,7 @@ func (w *fetchFlags) apply(s *settings) {
 		{"timeout", int64(o.Timeout)}, {"max-body", o.MaxBody}, {"keep-alive", int64(o.KeepAlive)}, {"min-rate", o.MinRate},
 		{"max-ratio", int64(o.MaxRatio)}, {"body-memory", int64(o.BodyMemory)},
 	} {
-		if x.n <= 0 {
-			s.bad("want > 0", x.name)
-		}
+		s.badIf(x.n <= 0, "want > 0", x.name)
 	}
 	if w.contact != "" && !reaches(w.contact) {
 		s.badItem("contact", w.contact, "want a URL like https://me.example/bot, or a mail address")

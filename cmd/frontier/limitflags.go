@@ -35,9 +35,7 @@ func (l *limitFlags) apply(s *settings) {
 		} else {
 			s.silence(x.name)
 		}
-		if x.n < 0 {
-			s.bad("want >= 0", x.name)
-		}
+		s.badIf(x.n < 0, "want >= 0", x.name)
 	}
 	if p := l.Period; p != 0 && (p < time.Millisecond || p > 100*366*24*time.Hour) {
 		s.bad("want 1ms to 100 years", "limit-period")

@@ -31,9 +31,7 @@ func (l *logFlags) defineAs(fs *flagSet, quiet, verbose string) {
 }
 
 func (l *logFlags) validate(o *options) {
-	if l.format != "text" && l.format != "json" {
-		o.bad("want text or json", "log-format")
-	}
+	o.badIf(l.format != "text" && l.format != "json", "want text or json", "log-format")
 	if l.quiet && l.verbose {
 		o.fault([]string{"quiet", "v"}, "%s cannot be combined with %s", o.shown("quiet"), o.shown("v"))
 	}

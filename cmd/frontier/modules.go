@@ -47,12 +47,8 @@ func (m *moduleFlags) define(fs *flagSet) {
 
 // validate reports invalid values.
 func (m *moduleFlags) validate(o *options) {
-	if m.largest <= 0 {
-		o.bad("want > 0", "max-sitemap")
-	}
-	if !(m.threshold > 0 && m.threshold <= 1) {
-		o.bad("want > 0 and <= 1", "seen-threshold")
-	}
+	o.badIf(m.largest <= 0, "want > 0", "max-sitemap")
+	o.badIf(!(m.threshold > 0 && m.threshold <= 1), "want > 0 and <= 1", "seen-threshold")
 }
 
 // open adds the modules to the crawl's options. The returned function closes them.

@@ -182,6 +182,13 @@ func (o *options) bad(want string, names ...string) {
 	o.fault(names, "%s: %s", strings.Join(values, ", "), want)
 }
 
+// badIf is bad if the values are wrong.
+func (o *options) badIf(wrong bool, want string, names ...string) {
+	if wrong {
+		o.bad(want, names...)
+	}
+}
+
 // badItem reports a wrong value, or one of several, of an option.
 func (o *options) badItem(name, value, want string) {
 	o.item(name, value, fmt.Errorf("%s is %q; %s", o.shown(name), value, want))

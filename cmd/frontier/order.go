@@ -33,9 +33,7 @@ func (x *orderFlags) define(fs *flagSet) {
 }
 
 func (x *orderFlags) validate(o *options) {
-	if !slices.Contains(orderNames, x.name) {
-		o.bad("want depth, links or trust", "order")
-	}
+	o.badIf(!slices.Contains(orderNames, x.name), "want depth, links or trust", "order")
 }
 
 // open prepares the options of the frontier and of the crawler.

@@ -49,12 +49,8 @@ func defineTrouble(fs *flagSet, b *frontier.Backoff, q *frontier.Quarantine) {
 
 // judgeTrouble checks them.
 func judgeTrouble(o *options, b *frontier.Backoff, q *frontier.Quarantine) {
-	if b.Base <= 0 || b.Max < b.Base {
-		o.bad("want 0 < base <= max", "backoff-base", "backoff-max")
-	}
-	if b.ForgiveAfter <= 0 || b.ForgiveAfter > 30*24*time.Hour {
-		o.bad("want more than 0, and 720h at most", "backoff-forgive")
-	}
+	o.badIf(b.Base <= 0 || b.Max < b.Base, "want 0 < base <= max", "backoff-base", "backoff-max")
+	o.badIf(b.ForgiveAfter <= 0 || b.ForgiveAfter > 30*24*time.Hour, "want more than 0, and 720h at most", "backoff-forgive")
 	if q.Probes < 0 || q.Probes > 250 {
 		o.bad("want 0 to 250", "probes")
 	} else {
@@ -66,15 +62,10 @@ func judgeTrouble(o *options, b *frontier.Backoff, q *frontier.Quarantine) {
 func (p *paceFlags) apply(s *settings) {
 	p.applyDelays(s)
 	judgeTrouble(s.options, &s.frontier.Backoff, &s.frontier.Quarantine)
-	if n := s.frontier.HostConcurrency; n < 1 || n > 1024 {
-		s.bad("want 1 to 1024", "host-concurrency")
-	}
-	if s.crawler.Groups.Concurrency < 1 {
-		s.bad("want >= 1", "group-concurrency")
-	}
-	if n := s.crawler.Groups.IPv6Bits; n < 1 || n > 128 {
-		s.bad("want 1 to 128", "group-ipv6-bits")
-	}
+	hosts, bits := s.frontier.HostConcurrency, s.crawler.Groups.IPv6Bits
+	s.badIf(hosts < 1 || hosts > 1024, "want 1 to 1024", "host-concurrency")
+	s.badIf(s.crawler.Groups.Concurrency < 1, "want >= 1", "group-concurrency")
+	s.badIf(bits < 1 || bits > 128, "want 1 to 128", "group-ipv6-bits")
 	for _, n := range p.exempt {
 		net, err := netip.ParsePrefix(n)
 		if err != nil {
@@ -82,15 +73,9 @@ func (p *paceFlags) apply(s *settings) {
 		}
 		s.crawler.Groups.Exempt = append(s.crawler.Groups.Exempt, net)
 	}
-	if s.crawler.MaxCrawlDelay <= 0 {
-		s.bad("want > 0", "max-crawl-delay")
-	}
-	if s.crawler.MaxRetryAfter <= 0 {
-		s.bad("want > 0", "max-retry-after")
-	}
-	if p.tries < 1 || p.retryWait < 0 {
-		s.bad("want tries >= 1 and a wait >= 0", "retry-tries", "retry-wait")
-	}
+	s.badIf(s.crawler.MaxCrawlDelay <= 0, "want > 0", "max-crawl-delay")
+	s.badIf(s.crawler.MaxRetryAfter <= 0, "want > 0", "max-retry-after")
+	s.badIf(p.tries < 1 || p.retryWait < 0, "want tries >= 1 and a wait >= 0", "retry-tries", "retry-wait")
 	if s.given("retry-tries") || s.given("retry-wait") {
 		s.frontier.Retry = frontier.Retries(p.tries, p.retryWait)
 	} else {
@@ -118,9 +103,7 @@ func (p *paceFlags) applyDelays(s *settings) {
 	} else {
 		s.silence("delay")
 	}
-	if fixed && p.delay < 0 {
-		s.bad("want >= 0", "delay")
-	}
+	s.badIf(fixed && p.delay < 0, "want >= 0", "delay")
 	switch {
 	case fixed:
 	case !(p.factor >= 0) || math.IsInf(p.factor, 1):
@@ -135,7 +118,5 @@ func (p *paceFlags) applyDelays(s *settings) {
 		return
 	}
 	s.frontier.GroupDelay = frontier.FixedDelay(p.groupDelay)
-	if p.groupDelay < 0 {
-		s.bad("want >= 0", "group-delay")
-	}
+	s.badIf(p.groupDelay < 0, "want >= 0", "group-delay")
 }

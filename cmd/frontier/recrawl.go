@@ -64,14 +64,10 @@ func (w *recrawlFlags) validate(o *options) {
 		name string
 		d    time.Duration
 	}{{"min", s.MinInterval}, {"max", s.MaxInterval}, {"probe", s.Probe}, {"report", w.every}, {"prior", w.prior}} {
-		if x.d <= 0 {
-			o.bad("want > 0", "recrawl-"+x.name)
-		}
+		o.badIf(x.d <= 0, "want > 0", "recrawl-"+x.name)
 	}
 	s.Prior = recrawl.Gamma{Alpha: 0.5, Beta: 0.5 * w.prior.Hours() / 24}
-	if !(s.NewShareMax > 0) {
-		o.bad("want more than 0 and at most 1", "recrawl-new-max")
-	}
+	o.badIf(!(s.NewShareMax > 0), "want more than 0 and at most 1", "recrawl-new-max")
 	if _, err := incremental.Open(w.options); err != nil { // without a folder
 		o.wrong(err, "recrawl", "MinInterval", "recrawl-min", "MaxInterval", "recrawl-max", "Probe", "recrawl-probe", "Prior", "recrawl-prior",
 			"NewShareMin", "recrawl-new-min", "MinChange", "recrawl-min-change", "Budget", "recrawl-budget")

@@ -149,9 +149,7 @@ func (s *settings) judge(ctx context.Context) error {
 
 func (s *settings) judgeCrawl() {
 	s.frontier.MemoryBudget = int64(s.memory)
-	if s.memory > 0 && s.memory < leastMemory {
-		s.bad("want at least 8M", "memory")
-	}
+	s.badIf(s.memory > 0 && s.memory < leastMemory, "want at least 8M", "memory")
 	for _, name := range []string{"dir", "checkpoint-dir", "temp", "warc", "seen", "stats"} {
 		path := s.find(name).Value.String()
 		if info, err := os.Stat(path); path != "" && err == nil && !info.IsDir() {
@@ -165,18 +163,10 @@ func (s *settings) judgeCrawl() {
 	}
 	s.log.validate(s.options)
 	s.bound.validate(s.options)
-	if s.crawler.Workers < 1 || s.crawler.Workers > 1<<16 {
-		s.bad("want 1 to 65536", "workers")
-	}
-	if s.crawler.MaxPages < 0 {
-		s.bad("want >= 0", "max-pages")
-	}
-	if s.crawler.MaxPagesPerHost < 0 {
-		s.bad("want >= 0", "max-pages-per-host")
-	}
-	if s.crawler.Grace < 0 {
-		s.bad("want >= 0", "grace")
-	}
+	s.badIf(s.crawler.Workers < 1 || s.crawler.Workers > 1<<16, "want 1 to 65536", "workers")
+	s.badIf(s.crawler.MaxPages < 0, "want >= 0", "max-pages")
+	s.badIf(s.crawler.MaxPagesPerHost < 0, "want >= 0", "max-pages-per-host")
+	s.badIf(s.crawler.Grace < 0, "want >= 0", "grace")
 	s.crawler.Grace = cmp.Or(s.crawler.Grace, 1) // because 0 means the default to Options
 }
 
