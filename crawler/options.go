@@ -250,16 +250,14 @@ func (o Options) withDefaults() (Options, error) {
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
 	var wrong faults.List
 	wrong.If(o.Workers < 1 || o.Workers > maxWorkers, "Workers is %d; want 1 to %d", o.Workers, maxWorkers)
-	for _, x := range []struct {
-		name string
-		n    int64
-	}{
-		{"MaxPages", o.MaxPages}, {"MaxPagesPerHost", o.MaxPagesPerHost}, {"MaxRedirects", int64(o.MaxRedirects)},
-		{"MaxLinks", int64(o.MaxLinks)}, {"RobotsMemory", o.RobotsMemory},
-		{"Groups.Concurrency", int64(o.Groups.Concurrency)}, {"Scope.MaxDepth", int64(o.Scope.MaxDepth)}, {"Scope.MaxURL", int64(o.Scope.MaxURL)},
-	} {
-		wrong.If(x.n < 0, "%s is %d; want >= 0", x.name, x.n)
-	}
+	wrong.If(o.MaxPages < 0, "MaxPages is %d; want >= 0", o.MaxPages)
+	wrong.If(o.MaxPagesPerHost < 0, "MaxPagesPerHost is %d; want >= 0", o.MaxPagesPerHost)
+	wrong.If(o.MaxRedirects < 0, "MaxRedirects is %d; want >= 0", o.MaxRedirects)
+	wrong.If(o.MaxLinks < 0, "MaxLinks is %d; want >= 0", o.MaxLinks)
+	wrong.If(o.RobotsMemory < 0, "RobotsMemory is %d; want >= 0", o.RobotsMemory)
+	wrong.If(o.Groups.Concurrency < 0, "Groups.Concurrency is %d; want >= 0", o.Groups.Concurrency)
+	wrong.If(o.Scope.MaxDepth < 0, "Scope.MaxDepth is %d; want >= 0", o.Scope.MaxDepth)
+	wrong.If(o.Scope.MaxURL < 0, "Scope.MaxURL is %d; want >= 0", o.Scope.MaxURL)
 	bits := o.Groups.IPv6Bits
 	wrong.If(bits < 1 || bits > 128, "Groups.IPv6Bits is %d; want 1 to 128", bits)
 	wrong.Add(unit.CheckAll("", o)...)

@@ -84,14 +84,10 @@ func (o Options) withDefaults() Options {
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
 	wrong := faults.List(unit.CheckAll("", o))
-	for _, x := range []struct {
-		name string
-		n    int64
-	}{
-		{"Tabs", int64(o.Tabs)}, {"Memory", o.Memory}, {"MaxRequests", int64(o.MaxRequests)}, {"ScriptMemory", o.ScriptMemory},
-	} {
-		wrong.If(x.n < 0, "%s is %d; want > 0", x.name, x.n)
-	}
+	wrong.If(o.Tabs < 0, "Tabs is %d; want > 0", o.Tabs)
+	wrong.If(o.Memory < 0, "Memory is %d; want > 0", o.Memory)
+	wrong.If(o.MaxRequests < 0, "MaxRequests is %d; want > 0", o.MaxRequests)
+	wrong.If(o.ScriptMemory < 0, "ScriptMemory is %d; want > 0", o.ScriptMemory)
 	if o.Browser == "" {
 		wrong.Add(errors.New("no Chromium found; install one, or name it in Browser"))
 	} else if _, err := exec.LookPath(o.Browser); err != nil {

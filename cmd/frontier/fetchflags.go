@@ -80,15 +80,12 @@ func (w *fetchFlags) apply(s *settings) {
 	}
 	s.names = names
 	o.MaxBody, o.MinRate, o.BodyMemory = int64(w.maxBody), int64(w.minRate), int(w.bodyMemory)
-	for _, x := range []struct {
-		name string
-		n    int64
-	}{
-		{"timeout", int64(o.Timeout)}, {"max-body", o.MaxBody}, {"keep-alive", int64(o.KeepAlive)}, {"min-rate", o.MinRate},
-		{"max-ratio", int64(o.MaxRatio)}, {"body-memory", int64(o.BodyMemory)},
-	} {
-		s.badIf(x.n <= 0, "want > 0", x.name)
-	}
+	s.badIf(o.Timeout <= 0, "want > 0", "timeout")
+	s.badIf(o.MaxBody <= 0, "want > 0", "max-body")
+	s.badIf(o.KeepAlive <= 0, "want > 0", "keep-alive")
+	s.badIf(o.MinRate <= 0, "want > 0", "min-rate")
+	s.badIf(o.MaxRatio <= 0, "want > 0", "max-ratio")
+	s.badIf(o.BodyMemory <= 0, "want > 0", "body-memory")
 	if w.contact != "" && !reaches(w.contact) {
 		s.badItem("contact", w.contact, "want a URL like https://me.example/bot, or a mail address")
 	}

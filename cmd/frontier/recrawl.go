@@ -60,12 +60,11 @@ func (w *recrawlFlags) validate(o *options) {
 		o.silence("recrawl-budget")
 	}
 	s := &w.options.Schedule
-	for _, x := range []struct {
-		name string
-		d    time.Duration
-	}{{"min", s.MinInterval}, {"max", s.MaxInterval}, {"probe", s.Probe}, {"report", w.every}, {"prior", w.prior}} {
-		o.badIf(x.d <= 0, "want > 0", "recrawl-"+x.name)
-	}
+	o.badIf(s.MinInterval <= 0, "want > 0", "recrawl-min")
+	o.badIf(s.MaxInterval <= 0, "want > 0", "recrawl-max")
+	o.badIf(s.Probe <= 0, "want > 0", "recrawl-probe")
+	o.badIf(w.every <= 0, "want > 0", "recrawl-report")
+	o.badIf(w.prior <= 0, "want > 0", "recrawl-prior")
 	s.Prior = recrawl.Gamma{Alpha: 0.5, Beta: 0.5 * w.prior.Hours() / 24}
 	o.badIf(!(s.NewShareMax > 0), "want more than 0 and at most 1", "recrawl-new-max")
 	if _, err := incremental.Open(w.options); err != nil { // without a folder

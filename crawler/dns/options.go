@@ -77,12 +77,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	}
 	wrong.Add(unit.CheckAll("", o)...)
 	wrong.If(o.MaxTTL < o.MinTTL, "MinTTL is %v, MaxTTL %v; want MinTTL <= MaxTTL", o.MinTTL, o.MaxTTL)
-	for _, x := range []struct {
-		name string
-		n    int
-	}{{"Tries", o.Tries}, {"MaxNames", o.MaxNames}, {"MaxPrefetch", o.MaxPrefetch}} {
-		wrong.If(x.n < 1, "%s is %d; want > 0", x.name, x.n)
-	}
+	wrong.If(o.Tries < 1, "Tries is %d; want > 0", o.Tries)
+	wrong.If(o.MaxNames < 1, "MaxNames is %d; want > 0", o.MaxNames)
+	wrong.If(o.MaxPrefetch < 1, "MaxPrefetch is %d; want > 0", o.MaxPrefetch)
 	return wrong.Of("dns: options")
 }
 

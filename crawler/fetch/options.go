@@ -136,15 +136,13 @@ func (o Options) withDefaults() Options {
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
 	wrong := faults.List(unit.CheckAll("", o))
-	for _, x := range []struct {
-		name string
-		n    int64
-	}{
-		{"MaxBody", o.MaxBody}, {"MaxHeader", o.MaxHeader}, {"MaxRatio", int64(o.MaxRatio)}, {"MinRate", o.MinRate},
-		{"MaxHeaderFields", int64(o.MaxHeaderFields)}, {"BodyMemory", int64(o.BodyMemory)}, {"MaxIdle", int64(o.MaxIdle)},
-	} {
-		wrong.If(x.n < 0, "%s is %d; want > 0", x.name, x.n)
-	}
+	wrong.If(o.MaxBody < 0, "MaxBody is %d; want > 0", o.MaxBody)
+	wrong.If(o.MaxHeader < 0, "MaxHeader is %d; want > 0", o.MaxHeader)
+	wrong.If(o.MaxRatio < 0, "MaxRatio is %d; want > 0", o.MaxRatio)
+	wrong.If(o.MinRate < 0, "MinRate is %d; want > 0", o.MinRate)
+	wrong.If(o.MaxHeaderFields < 0, "MaxHeaderFields is %d; want > 0", o.MaxHeaderFields)
+	wrong.If(o.BodyMemory < 0, "BodyMemory is %d; want > 0", o.BodyMemory)
+	wrong.If(o.MaxIdle < 0, "MaxIdle is %d; want > 0", o.MaxIdle)
 	control := func(r rune) bool { return r < ' ' || r == 0x7f }
 	wrong.If(strings.ContainsFunc(o.UserAgent, control), "UserAgent is %q; want no control characters", o.UserAgent)
 	if o.Proxy != nil {
