@@ -33,43 +33,36 @@ func (c *checkpointFlags) validate(o *options) {
 // start makes checkpoints of parts until stop is called, and one whenever take is called. take is nil
 // without -checkpoint-dir.
 func (c *checkpointFlags) start(ctx context.Context, parts []backup.Part, log *slog.Logger) (take func(context.Context) (string, error), stop func(), err error) {
-	if c.dir == "" {
-		return nil, c.decline(log), nil
-	}
-	k, err := backup.New(backup.Options{Dir: c.dir, Keep: c.keep, Every: c.every, Parts: parts, Logger: log})
-	if err != nil {
-		return nil, nil, err
+	run := declining(log)
+	if c.dir != "" {
+		k, err := backup.New(backup.Options{Dir: c.dir, Keep: c.keep, Every: c.every, Parts: parts, Logger: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		take, run = k.Take, k.Run
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	demand, ignore := onDemand()
 	var running sync.WaitGroup
-	running.Go(func() { k.Run(ctx, demand) })
-	return k.Take, func() {
+	running.Go(func() { run(ctx, demand) })
+	return take, func() {
 		ignore()
 		cancel()
 		running.Wait()
 	}, nil
 }
 
-// decline warns each time a signal asks for a checkpoint that the crawl does not make, until stop is
-// called. Without a handler the signal would end the process.
-func (c *checkpointFlags) decline(log *slog.Logger) (stop func()) {
-	demand, ignore := onDemand()
-	done := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
+// declining warns each time a signal asks for a checkpoint that the crawl does not make. Without a
+// handler the signal would end the process.
+func declining(log *slog.Logger) func(context.Context, <-chan struct{}) {
+	return func(ctx context.Context, demand <-chan struct{}) {
 		for {
 			select {
-			case <-done:
+			case <-ctx.Done():
 				return
 			case <-demand:
 				log.Warn("no checkpoint is made: there is no -checkpoint-dir")
 			}
 		}
-	})
-	return func() {
-		ignore()
-		close(done)
-		running.Wait()
 	}
 }
