@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,34 +29,30 @@ var secretOptions = []string{"header", "cookie", "auth", "proxy-for", "proxy"}
 
 // keep writes the options into the crawl's folder, replacing earlier ones. Only the owner may read them:
 // they may contain a password.
-func (s *settings) keep() (err error) {
-	for _, name := range pathOptions {
-		x := s.find(name)
-		switch path := x.now.(type) {
-		case string:
-			if path != "" {
-				x.now, err = filepath.Abs(path)
-			}
-		case []string:
-			for i := range path {
-				if path[i] != "" && err == nil {
-					path[i], err = filepath.Abs(path[i])
-				}
-			}
+func (s *settings) keep() error {
+	absolute := func(_, path string) (string, error) {
+		if path == "" {
+			return "", nil
 		}
-		if err != nil {
-			return err
-		}
+		return filepath.Abs(path)
 	}
-	for _, name := range secretOptions {
-		x := s.find(name)
+	if err := cmp.Or(s.rewrite(pathOptions, absolute), s.rewrite(secretOptions, wholePath)); err != nil {
+		return err
+	}
+	return durablefs.WriteFile(filepath.Join(s.dir, keptConfig), 0o600, s.printConfig)
+}
+
+// rewrite changes the values of some options.
+func (o *options) rewrite(names []string, change func(option, text string) (string, error)) (err error) {
+	for _, name := range names {
+		x := o.find(name)
 		switch text := x.now.(type) {
 		case string:
-			x.now, err = wholePath(name, text)
+			x.now, err = change(name, text)
 		case []string:
 			for i := range text {
 				if err == nil {
-					text[i], err = wholePath(name, text[i])
+					text[i], err = change(name, text[i])
 				}
 			}
 		}
@@ -63,7 +60,7 @@ func (s *settings) keep() (err error) {
 			return err
 		}
 	}
-	return durablefs.WriteFile(filepath.Join(s.dir, keptConfig), 0o600, s.printConfig)
+	return nil
 }
 
 // copyConfig copies the stored options into a copy of the crawl's folder.
