@@ -92,12 +92,11 @@ func (s *shared) usedLocked(u limit.Used) Used {
 // check returns an error for invalid limits.
 func (l *Limits) check(name string) error {
 	var wrong faults.List
-	for _, x := range [...]struct {
-		field string
-		n     int64
-	}{{"Waiting", l.Waiting}, {"Served", l.Served}, {"Bytes", l.Bytes}, {"Errors", l.Errors}, {"Depth", int64(l.Depth)}} {
-		wrong.If(x.n < 0, "%s.%s is %d; want >= 0", name, x.field, x.n)
-	}
+	wrong.If(l.Waiting < 0, "%s.Waiting is %d; want >= 0", name, l.Waiting)
+	wrong.If(l.Served < 0, "%s.Served is %d; want >= 0", name, l.Served)
+	wrong.If(l.Bytes < 0, "%s.Bytes is %d; want >= 0", name, l.Bytes)
+	wrong.If(l.Errors < 0, "%s.Errors is %d; want >= 0", name, l.Errors)
+	wrong.If(l.Depth < 0, "%s.Depth is %d; want >= 0", name, l.Depth)
 	wrong.Add(unit.CheckAll(name+".", *l)...)
 	wrong.If(l.Period > maxBlock, "%s.Period is %v; want at most %v", name, l.Period, maxBlock)
 	return errors.Join(wrong...)

@@ -6,6 +6,7 @@
 package frontier
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -276,10 +277,7 @@ func (s *shard) endRecordLocked(o *op, h *mercator.Host, l *mercator.Lease, p *p
 	if p.outcome.Meta != nil {
 		b.Meta = p.outcome.Meta
 	}
-	prio, crawl := p.priority, c.CrawlNumber(q)
-	if prio == 0 {
-		prio = q.Priority
-	}
+	prio, crawl := cmp.Or(p.priority, q.Priority), c.CrawlNumber(q)
 	if p.outcome.Move {
 		crawl = p.outcome.Crawl
 	}

@@ -222,9 +222,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		o.Fetcher = f
 	}
-	if o.Robots == nil {
-		o.Robots = rfc9309{o.UserAgent}
-	}
+	o.Robots = cmp.Or[Robots](o.Robots, rfc9309{o.UserAgent})
 	if o.Normalizer == nil {
 		o.Normalizer = urlnorm.New()
 		for scheme := range o.Protocols {

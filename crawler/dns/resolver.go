@@ -4,6 +4,7 @@
 package dns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -253,9 +254,7 @@ func (r *Resolver) keepLocked(name string, a answer) answer {
 		a.addrs = slices.Clip(a.addrs[:min(len(a.addrs), maxAddrs)])
 		a.ttl = min(max(a.ttl, r.opts.MinTTL), r.opts.MaxTTL)
 	case isNotFound(a.err):
-		if a.ttl <= 0 {
-			a.ttl = time.Minute
-		}
+		a.ttl = cmp.Or(max(0, a.ttl), time.Minute)
 		a.ttl = min(max(a.ttl, r.opts.MinTTL), r.opts.NegativeTTL)
 	default:
 		if errors.Is(a.err, ErrClosed) {

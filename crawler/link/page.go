@@ -115,12 +115,8 @@ func (o Options) withDefaults() Options {
 		o.Normalizer = urlnorm.New()
 	}
 	o.Kinds = cmp.Or(o.Kinds, All)
-	if o.MaxLinks <= 0 {
-		o.MaxLinks = 10_000
-	}
-	if o.MaxToken <= 0 {
-		o.MaxToken = 1 << 20
-	}
+	o.MaxLinks = cmp.Or(max(0, o.MaxLinks), 10_000)
+	o.MaxToken = cmp.Or(max(0, o.MaxToken), 1<<20)
 	o.MaxToken = max(o.MaxToken, 4<<10)
 	o.MaxText = cmp.Or(o.MaxText, 1024)
 	return o

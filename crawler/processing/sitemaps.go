@@ -82,15 +82,9 @@ const (
 
 // NewSitemaps returns a Sitemaps for a crawl with f.
 func NewSitemaps(f crawler.Frontier, o SitemapOptions) *Sitemaps {
-	if o.Normalizer == nil {
-		o.Normalizer = urlnorm.New()
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = 50 << 20
-	}
-	if o.MaxFiles <= 0 {
-		o.MaxFiles = 1000
-	}
+	o.Normalizer = cmp.Or(o.Normalizer, urlnorm.New())
+	o.MaxBytes = cmp.Or(max(0, o.MaxBytes), 50<<20)
+	o.MaxFiles = cmp.Or(max(0, o.MaxFiles), 1000)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Hint == nil {
 		o.Hint = func(e *frontier.Entry, s sitemap.Entry) bool {

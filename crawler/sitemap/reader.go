@@ -5,6 +5,7 @@ package sitemap
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"io"
 	"iter"
@@ -97,15 +98,9 @@ func (o Options) withDefaults() Options {
 	if o.Normalizer == nil {
 		o.Normalizer = urlnorm.New()
 	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = 50 << 20
-	}
-	if o.MaxURLs <= 0 {
-		o.MaxURLs = 50_000
-	}
-	if o.MaxErrors <= 0 {
-		o.MaxErrors = 100
-	}
+	o.MaxBytes = cmp.Or(max(0, o.MaxBytes), 50<<20)
+	o.MaxURLs = cmp.Or(max(0, o.MaxURLs), 50_000)
+	o.MaxErrors = cmp.Or(max(0, o.MaxErrors), 100)
 	return o
 }
 

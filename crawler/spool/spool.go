@@ -13,6 +13,7 @@ package spool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,7 @@ var ErrClosed = errors.New("spool: body is closed")
 
 // New returns an empty Body.
 func New(o Options) *Body {
-	if o.Memory <= 0 {
-		o.Memory = 1 << 20
-	}
+	o.Memory = cmp.Or(max(0, o.Memory), 1<<20)
 	return &Body{opts: o}
 }
 

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -80,12 +81,8 @@ func Solve(ctx context.Context, m *Model, o Options) (*Plan, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	if o.Sweeps <= 0 {
-		o.Sweeps = 200
-	}
-	if o.Prices <= 0 {
-		o.Prices = 300
-	}
+	o.Sweeps = cmp.Or(max(0, o.Sweeps), 200)
+	o.Prices = cmp.Or(max(0, o.Prices), 300)
 	e := m.data()
 	best := math.Inf(1)
 	var x, z []float64
