@@ -40,7 +40,7 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 		reply(w, r, func(r *http.Request) (any, error) {
 			var a Action
 			if err := jsonl.Decode(http.MaxBytesReader(w, r.Body, maxBody), &a); err != nil {
-				return nil, &badRequest{fmt.Errorf("the action: %w", err)}
+				return nil, &badRequest{fmt.Errorf("the action, of at most %d bytes: %w", maxBody, err)}
 			}
 			done, err := c.act(r.Context(), a)
 			return done, refused(err)

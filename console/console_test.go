@@ -254,7 +254,7 @@ func TestWrongRequestsSaySo(t *testing.T) {
 		{"POST", "/api/do", `{"do":"block","scope":"a.example"}`, 400, "want until or for"},
 		{"POST", "/api/do", `{"do":"delay","scope":"a.example","delay":{}}`, 400, "want fixed, or factor"},
 		{"POST", "/api/do", `{"do":"priority","scope":"a.example","n":99}`, 400, "there is no priority 99; want 1 to 8"},
-		{"POST", "/api/do", `{"do":"add","urls":["` + strings.Repeat("x", 17<<20) + `"]}`, 413, "too large"},
+		{"POST", "/api/do", `{"do":"add","urls":["` + strings.Repeat("x", 17<<20) + `"]}`, 413, "16777216 bytes"},
 		{"GET", "/api/do", "", 405, ""},
 		{"GET", "/api/nothing", "", 404, ""},
 	} {

@@ -81,6 +81,10 @@ func TestManySmallOutlinksHaveABound(t *testing.T) {
 		assert.Contains(t, x.problem(http.StatusRequestEntityTooLarge, "too-large", "POST", path, line), "-max-buffered")
 	}
 	x.problem(http.StatusRequestEntityTooLarge, "too-large", "POST", "/v1/leases", strings.Repeat(" ", 600<<10)+"{}")
+	for _, path := range []string{"/v1/leases", "/v1/leases/x/done", "/v1/do"} {
+		big := serve(t, Options{}).problem(http.StatusRequestEntityTooLarge, "too-large", "POST", path, strings.Repeat(" ", 1<<20)+"{}", "Idempotency-Key", "k")
+		assert.Contains(t, big, "1048576 bytes", path)
+	}
 	assert.Zero(t, x.s.room.used.Load())
 	require.NoError(t, x.s.room.take(0, 900<<10)) // others have it
 	x.problem(http.StatusServiceUnavailable, "busy", "POST", "/v1/done", `{"lease":"x","add":[{}`+strings.Repeat(",{}", 1000)+`]}`)

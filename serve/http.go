@@ -327,7 +327,9 @@ func problemOf(err error) *problem {
 		kind, status = "no-space", http.StatusInsufficientStorage
 	case errors.Is(err, ErrClosing), errors.Is(err, ErrWithheld), errors.Is(err, frontier.ErrClosed), errors.Is(err, errRoom), errors.Is(err, errBusy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		kind, status = "busy", http.StatusServiceUnavailable
-	case errors.As(err, &large), errors.Is(err, errLong), errors.Is(err, errNever):
+	case errors.As(err, &large):
+		return &problem{kind: "too-large", status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("the body is longer than %d bytes", large.Limit)}
+	case errors.Is(err, errLong), errors.Is(err, errNever):
 		kind, status = "too-large", http.StatusRequestEntityTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded): // the client was silent for too long
 		kind, status = "bad-request", http.StatusRequestTimeout
