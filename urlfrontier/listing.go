@@ -15,7 +15,6 @@ import (
 	"iter"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -24,11 +23,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/tempfile"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
-
-// listingName is the pattern of the files' names.
-const listingName = "frontier-listing-*"
 
 // mostListings is the most snapshots that connections keep. Each uses a file and 16 bytes of memory per
 // URL.
@@ -46,7 +43,7 @@ const readWait = 10 * time.Second
 // listing is a snapshot of all URLs, or of a queue's.
 type listing struct {
 	only  queueName // zero: all
-	file  *os.File
+	file  *tempfile.File
 	at    []listed // ordered by queue
 	of    version
 	made  time.Time
@@ -121,7 +118,7 @@ func (x *listings) leaveLocked(l *listing) {
 	if l.users--; l.users > 0 {
 		return
 	}
-	if err := errors.Join(l.file.Close(), os.Remove(l.file.Name())); err != nil {
+	if err := l.file.Close(); err != nil {
 		x.log.Error("urlfrontier: the file of a listing stays", "error", err)
 	}
 }
@@ -272,13 +269,13 @@ func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *li
 
 // newListing makes a snapshot of all URLs, or of a queue's in the frontier's order.
 func (s *Server) newListing(of version, only queueName, all iter.Seq2[frontier.StoredURL, error]) (l *listing, err error) {
-	file, err := os.CreateTemp(s.o.TempDir, listingName)
+	file, err := tempfile.Create(s.o.TempDir, "frontier-listing-*")
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("urlfrontier: listing: %w", errors.Join(err, file.Close(), os.Remove(file.Name())))
+			err = fmt.Errorf("urlfrontier: listing: %w", errors.Join(err, file.Close()))
 		}
 	}()
 	l = &listing{only: only, file: file, of: of, made: time.Now()}

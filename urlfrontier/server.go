@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +33,7 @@ type Options struct {
 	// ListingAge is about how long a connection's listing is kept after it reads a page. Zero means a
 	// minute.
 	ListingAge time.Duration
-	// TempDir is a folder for listings, used by this Server alone: New removes listings that a killed
-	// Server left there. Empty means os.TempDir(), where it removes nothing.
+	// TempDir is the folder for listings. Empty means os.TempDir.
 	TempDir string
 	// MaxUnfinished bounds the bytes of incomplete messages of all connections of GRPC. Beyond it the
 	// server closes the connections with the most. Zero means 256 MiB.
@@ -96,12 +93,6 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	o.ListingAge = cmp.Or(o.ListingAge, time.Minute)
 	o.MaxUnfinished = cmp.Or(o.MaxUnfinished, 256<<20)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	if o.TempDir != "" {
-		left, _ := filepath.Glob(filepath.Join(o.TempDir, listingName))
-		for _, name := range left {
-			_ = os.Remove(name)
-		}
-	}
 	kept, err := openSettings(ctx, svc.Frontier())
 	if err != nil {
 		return nil, err
