@@ -121,13 +121,13 @@ func (l *riseLoad) linkAgain(urls int) {
 	}
 }
 
-// settle waits until no walk has begun for a while.
+// settle waits until walks have neither begun nor gone on for a while.
 func (l *riseLoad) settle() {
-	for quiet := 0; quiet < 20; quiet++ {
-		before := l.f.Stats().Walks
+	for quiet := 0; quiet < 40; quiet++ {
+		before := l.f.Stats()
 		hook.Of(l.f).Sweep()
 		time.Sleep(50 * time.Millisecond)
-		if l.f.Stats().Walks != before {
+		if s := l.f.Stats(); s.Walks != before.Walks || s.Walked != before.Walked || s.Risen != before.Risen {
 			quiet = 0
 		}
 	}
