@@ -137,7 +137,7 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 		wait, err := f.roomLocked(o)
 		if err != nil {
 			f.mu.Unlock()
-			if again = !again && f.makeRoom(); again {
+			if again = !again && f.makeRoom(ctx); again {
 				continue
 			}
 			return 0, err
@@ -484,7 +484,7 @@ func (f *Frontier) awaitRoom(o *op) error {
 		wait, err := f.roomLocked(o)
 		stop := f.draining || err != nil
 		f.mu.Unlock()
-		if again = err != nil && !again && f.makeRoom(); again {
+		if again = err != nil && !again && f.makeRoom(o.context()); again {
 			continue
 		}
 		if wait == nil || stop {

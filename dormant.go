@@ -194,9 +194,9 @@ func (s *shard) residentLimitLocked() int64 {
 
 // makeRoom gives back what the budget counts and nothing needs any more, after roomLocked
 // refused: as long as calls are refused there may be no commit, and no round, to do it.
-// The merges that the last checkpoint foresaw may be over, and hosts may leave. It reports
-// whether that freed anything. The lock is not held.
-func (f *Frontier) makeRoom() (freed bool) {
+// The merges that the last checkpoint foresaw may be over, and hosts may leave, once their rows are
+// written. It reports whether that freed anything. The lock is not held.
+func (f *Frontier) makeRoom(ctx context.Context) (freed bool) {
 	if f.opts.Spill == nil {
 		return false
 	}
@@ -210,17 +210,18 @@ func (f *Frontier) makeRoom() (freed bool) {
 		f.footprint, freed = footprint, true
 	}
 	f.mu.Unlock()
-	for f.lockOpen() == nil {
+	for more := true; more && f.lockOpen() == nil; {
 		c.Advance(f.last) // hosts whose delays have passed
-		f.core.Departed(f.finishing)
+		c.Departed(f.finishing)
 		n := c.Hosts.Len() + c.Idle.Len()
-		fewer := n < left
-		left, freed = n, freed || fewer
-		f.dispatchLocked()
-		f.mu.Unlock()
-		if !fewer {
+		more = n < left || c.Dormant.Unwritten()
+		left, freed = n, freed || n < left
+		o := newOp() // of nothing: the rows of hosts that leave go with any commit
+		o.ctx = ctx
+		if f.submitAndUnlock(o) != nil {
 			break
 		}
+		o.free()
 	}
 	return freed
 }

@@ -339,7 +339,7 @@ func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, erro
 			break
 		}
 		f.mu.Unlock()
-		if again = err != nil && !again && f.makeRoom(); again {
+		if again = err != nil && !again && f.makeRoom(ctx); again {
 			continue
 		}
 		switch {

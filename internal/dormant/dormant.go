@@ -90,6 +90,9 @@ func (d *Hosts) TakeUnwritten(n int) []uint32 {
 	return out
 }
 
+// Unwritten reports whether there are hosts for TakeUnwritten.
+func (d *Hosts) Unwritten() bool { return len(d.unwritten) > 0 }
+
 // Gone records that a host has left. Departures counts the departed hosts with similar hashes: if
 // the count has changed, what was read about a host before may be outdated.
 func (d *Hosts) Gone(hash uint64) { d.left[hash%shards]++ }

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -42,6 +45,42 @@ func TestABurstWaitsForTheDisk(t *testing.T) {
 	if !t.Failed() {
 		require.EqualValues(t, callers*calls*urls, f.Stats().Waiting)
 	}
+	require.NoError(t, f.Check())
+	require.NoError(t, f.Close())
+	require.NoError(t, s.Close())
+}
+
+// Hosts whose URLs are all done leave memory, though every call is refused for want of room, and so no
+// commit takes their rows along.
+func TestHostsThatAreDoneMakeRoom(t *testing.T) {
+	s, err := spill.Open(t.TempDir(), spill.Options{MemoryBudget: 64 << 20})
+	require.NoError(t, err)
+	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	f, err := frontier.Open(t.Context(), frontier.Options{Spill: s, MemoryBudget: s.Footprint() + 5<<20, Clock: clock, KeepOpen: true, Delay: frontier.FixedDelay(time.Second)})
+	require.NoError(t, err)
+	add := func(i int) error {
+		_, err := f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
+		return err
+	}
+	n := 0
+	for last := -1; last < n; { // until hosts alone fill the memory
+		last = n
+		for err = add(n); err == nil; err = add(n) {
+			n++
+		}
+		require.ErrorIs(t, err, frontier.ErrFull)
+		require.NoError(t, hook.Of(f).MoveNow(true))
+	}
+	require.Greater(t, n, 1000)
+	for l, _, err := f.TryNext(); err == nil; l, _, err = f.TryNext() {
+		require.NoError(t, f.Done(l, frontier.Outcome{RetryAfter: 30 * time.Second}))
+	}
+	require.NoError(t, hook.Of(f).MoveNow(true))
+	clock.Advance(time.Minute)
+	for range n / 100 {
+		f.Stats() // hosts begin to leave
+	}
+	require.NoError(t, add(n))
 	require.NoError(t, f.Check())
 	require.NoError(t, f.Close())
 	require.NoError(t, s.Close())
