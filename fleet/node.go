@@ -84,8 +84,8 @@ type Opening struct {
 	// Leases is what Release of the owner before returned, or nil if it did not end in order.
 	Leases []byte
 	// Permit is asked before a lease is handed out or extended that ends at until. While it returns an
-	// error nothing may be handed out. It waits for the engine now and then. It may be called from
-	// any number of goroutines.
+	// error nothing may be handed out. It waits for the engine now and then, but not if until is the zero
+	// time, which asks whether anything may be handed out. It may be called from any number of goroutines.
 	Permit func(ctx context.Context, until time.Time) error
 }
 

@@ -423,12 +423,16 @@ func (s *Service) getReady(c *call) error {
 	return c.reply(map[string]string{"status": "ready"})
 }
 
-// Ready returns why the Service does not answer requests, or nil.
+// Ready returns why the Service does not answer requests or hands out no leases at the moment, or nil.
 func (s *Service) Ready() error {
-	select {
-	case <-s.closing.Done():
+	if s.closing.Err() != nil {
 		return ErrClosing
-	default:
 	}
-	return s.f.Err()
+	if err := s.f.Err(); err != nil || s.o.Permit == nil {
+		return err
+	}
+	if err := s.o.Permit(s.closing, time.Time{}); err != nil {
+		return fmt.Errorf("%w: %w", ErrWithheld, err)
+	}
+	return nil
 }

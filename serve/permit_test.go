@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,8 @@ func TestNothingIsHandedOutWithoutPermission(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, leases, 1)
 		require.Equal(t, leases[0].Deadline, until)
+		require.NoError(t, s.Ready())
+		require.Zero(t, until, "nothing is handed out for that")
 
 		refusal = errors.New("another has taken over")
 		_, err = s.Take(t.Context(), "bot", frontier.TakeOptions{Host: "b.example"})
@@ -36,8 +39,13 @@ func TestNothingIsHandedOutWithoutPermission(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, s.ask("/v1/hosts/d.example/contact", `{"wait_s":1}`))
 		require.Equal(t, http.StatusServiceUnavailable, s.ask("/v1/leases/"+leases[0].ID()+"/extend", `{"lease_s":50}`))
 		require.EqualValues(t, 5, s.f.Stats().Waiting)
+		ready := httptest.NewRecorder()
+		s.Handler().ServeHTTP(ready, httptest.NewRequest("GET", "http://localhost/readyz", nil))
+		require.Equal(t, http.StatusServiceUnavailable, ready.Code)
+		require.Contains(t, ready.Body.String(), "another has taken over")
 
 		refusal = nil
+		require.NoError(t, s.Ready())
 		require.Equal(t, []string{"b.example"}, s.hosts(frontier.TakeOptions{Host: "b.example"}))
 	})
 }

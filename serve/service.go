@@ -52,8 +52,8 @@ type Options struct {
 	// Sync makes Contacts survive a power loss: each hand-out waits for fsync.
 	Sync bool
 	// Permit is asked before a lease is handed out or extended that ends at until; its error withholds it,
-	// and the client gets status 503. It is for servers that hand out one at a time. Nil permits
-	// all.
+	// and the client gets status 503. Ready asks with the zero time, and must not wait. It is for servers
+	// that hand out one at a time. Nil permits all.
 	Permit func(ctx context.Context, until time.Time) error
 	// CheckValue judges a value that an import brings for another package, such as
 	// urlfrontier.CheckValue. Nil accepts all.

@@ -60,7 +60,7 @@ func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 	)
 	g := grpc.NewServer(append(options, grpc.ChainUnaryInterceptor(s.audited))...)
 	s.Register(g)
-	grpc_health_v1.RegisterHealthServer(g, healthOf{s.health, s.svc})
+	grpc_health_v1.RegisterHealthServer(g, healthOf{s.health, s})
 	if o.Reflection {
 		reflection.Register(g)
 	}
@@ -150,13 +150,13 @@ func over(ctx context.Context) *tls.ConnectionState {
 // healthOf is the health service: SERVING while the Service is ready, as for /readyz.
 type healthOf struct {
 	*health.Server
-	svc *serve.Service
+	s *Server
 }
 
 // Check implements grpc.health.v1.Health.
 func (h healthOf) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	x, err := h.Server.Check(ctx, r)
-	if err == nil && h.svc.Ready() != nil {
+	if err == nil && h.s.svc.Ready() != nil {
 		x.Status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}
 	return x, err
@@ -165,8 +165,8 @@ func (h healthOf) Check(ctx context.Context, r *grpc_health_v1.HealthCheckReques
 // watchEvery is the interval at which Watch checks the Service.
 const watchEvery = 5 * time.Second
 
-// Watch implements grpc.health.v1.Health. It reports within watchEvery that the Service is no longer
-// ready; that is final.
+// Watch implements grpc.health.v1.Health. It reports within watchEvery that the Service is not ready any more,
+// or is again.
 func (h healthOf) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc_health_v1.Health_WatchServer) error {
 	go func() {
 		for t := time.NewTicker(watchEvery); ; {
@@ -175,8 +175,10 @@ func (h healthOf) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc_health
 				t.Stop()
 				return
 			case <-t.C:
-				if h.svc.Ready() != nil {
+				if h.s.isClosing() || h.s.svc.Ready() != nil {
 					h.Shutdown()
+				} else {
+					h.Resume()
 				}
 			}
 		}

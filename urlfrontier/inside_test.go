@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -405,7 +406,7 @@ func TestAListingIsWaitedForOnlyToShareIt(t *testing.T) {
 func TestHealthOfAFrontierThatHandsNothingOut(t *testing.T) {
 	s, _, client := startInside(t)
 	_ = client()
-	h := healthOf{s.health, s.svc}
+	h := healthOf{s.health, s}
 	check := func() grpc_health_v1.HealthCheckResponse_ServingStatus {
 		x, err := h.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 		require.NoError(t, err)
@@ -414,6 +415,52 @@ func TestHealthOfAFrontierThatHandsNothingOut(t *testing.T) {
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, check())
 	require.NoError(t, s.svc.Frontier().Drain(t.Context()))
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, check())
+}
+
+// watching takes what a health check streams.
+type watching struct {
+	grpc.ServerStream
+	ctx  context.Context
+	said grpc_health_v1.HealthCheckResponse_ServingStatus
+}
+
+func (w *watching) Context() context.Context { return w.ctx }
+func (w *watching) Send(x *grpc_health_v1.HealthCheckResponse) error {
+	w.said = x.GetStatus()
+	return nil
+}
+
+// A server that hands nothing out for some time is healthy again after that, until it is closed.
+func TestHealthComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := frontier.Open(t.Context(), Frontier(frontier.Options{}))
+		require.NoError(t, err)
+		var refusal error
+		svc, err := serve.New(f, serve.Options{Permit: func(context.Context, time.Time) error { return refusal }})
+		require.NoError(t, err)
+		s, err := New(t.Context(), svc, Options{TempDir: t.TempDir()})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		w, ended := &watching{ctx: ctx}, make(chan error)
+		go func() { ended <- healthOf{s.health, s}.Watch(&grpc_health_v1.HealthCheckRequest{}, w) }()
+		check := func(want grpc_health_v1.HealthCheckResponse_ServingStatus) {
+			t.Helper()
+			time.Sleep(watchEvery + time.Second)
+			synctest.Wait()
+			require.Equal(t, want, w.said)
+		}
+		check(grpc_health_v1.HealthCheckResponse_SERVING)
+		refusal = errors.New("no majority")
+		check(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+		refusal = nil
+		check(grpc_health_v1.HealthCheckResponse_SERVING)
+		require.NoError(t, s.Close())
+		check(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+		cancel()
+		require.Error(t, <-ended)
+		require.NoError(t, svc.Close())
+		require.NoError(t, f.Close())
+	})
 }
 
 // A page of queues begins where the one before it ended, if that was not long ago, and not at the first queue.

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -49,20 +50,27 @@ func (m *machine) start(t *testing.T, peers string, more ...string) {
 	require.NoError(t, m.cmd.Start())
 }
 
-// said reports whether the process has logged a text.
-func (m *machine) said(t *testing.T, text string) bool {
+// said returns how often the process has logged a text.
+func (m *machine) said(t *testing.T, text string) int {
 	b, err := os.ReadFile(m.log)
 	require.NoError(t, err)
-	return bytes.Contains(b, []byte(text))
+	return bytes.Count(b, []byte(text))
 }
 
-func ready(address string) bool {
-	a, err := http.Get("http://" + address + "/readyz")
+// get returns the status and the body of an answer; 0 if there was none.
+func (m *machine) get(path string) (int, string) {
+	a, err := http.Get("http://" + m.address + path)
 	if err != nil {
-		return false
+		return 0, err.Error()
 	}
 	defer a.Body.Close()
-	return a.StatusCode == http.StatusOK
+	b, _ := io.ReadAll(a.Body)
+	return a.StatusCode, string(b)
+}
+
+func (m *machine) ready() bool {
+	status, _ := m.get("/readyz")
+	return status == http.StatusOK
 }
 
 // A frontier outlives the machine that has it. What was acknowledged is there; no host is contacted
@@ -98,7 +106,7 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 		}
 	}
 	for _, m := range all {
-		within(time.Minute, "ready", func() bool { return ready(m.address) })
+		within(time.Minute, "ready", func() bool { return m.ready() })
 	}
 	at := func(m *machine) *client.Client {
 		f, err := client.New("http://"+m.address, client.Options{})
@@ -112,7 +120,7 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 		for _, m := range all {
 			switch {
 			case m.cmd.ProcessState != nil:
-			case m.said(t, "partition open"):
+			case m.said(t, "partition open") > 0:
 				owner = m
 			default:
 				others = append(others, m)
@@ -136,7 +144,7 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 	require.NoError(t, owner.cmd.Process.Kill())
 	_ = owner.cmd.Wait()
 	f = at(others[1])
-	within(time.Minute, "taken over", func() bool { return ready(others[1].address) })
+	within(time.Minute, "taken over", func() bool { return others[1].ready() })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	got := map[string]bool{first.Entry.URL: true}
@@ -158,7 +166,8 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 	dead := owner
 	find()
 	dead.start(t, strings.Join(peers, ",")) // two of three must be alive for the rest
-	within(time.Minute, "back", func() bool { return ready(dead.address) })
+	within(time.Minute, "back", func() bool { return dead.ready() })
+	opened := others[0].said(t, "partition open")
 	require.NoError(t, owner.cmd.Process.Signal(syscall.SIGTERM))
 	if err := owner.cmd.Wait(); err != nil {
 		fail("stopped: " + err.Error())
@@ -173,4 +182,19 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 	require.Less(t, time.Since(began), 20*time.Second)
 	require.NoError(t, f.Done(l, frontier.Outcome{}))
 	require.NoError(t, f.Close())
+
+	last, gone := dead, others[0]
+	if others[0].said(t, "partition open") > opened {
+		last, gone = gone, last
+	}
+	require.NoError(t, gone.cmd.Process.Kill())
+	_ = gone.cmd.Wait()
+	within(20*time.Second, "an owner without a majority is not ready", func() bool {
+		status, said := last.get("/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(said, "not heard of the others")
+	})
+	gone.start(t, strings.Join(peers, ","))
+	for _, m := range []*machine{last, gone} {
+		within(time.Minute, "a majority is back", func() bool { return m.ready() })
+	}
 }
