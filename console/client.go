@@ -57,8 +57,8 @@ type APIError struct {
 // Error implements error.
 func (e *APIError) Error() string { return e.Message }
 
-// do sends a request, and decodes the response into x.
-func (c *Client) do(ctx context.Context, method, path string, body io.Reader, x any) error {
+// Ask sends a request, also one that is not a Console's to the same server, and decodes the response into x.
+func (c *Client) Ask(ctx context.Context, method, path string, body io.Reader, x any) error {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, x 
 
 // Status returns the status of the frontier as a whole.
 func (c *Client) Status(ctx context.Context) (x Status, err error) {
-	return x, c.do(ctx, "GET", "/api/status", nil, &x)
+	return x, c.Ask(ctx, "GET", "/api/status", nil, &x)
 }
 
 // HostsQuery selects hosts. The zero value selects the first hundred in domain order.
@@ -120,7 +120,7 @@ func (c *Client) Hosts(ctx context.Context, q HostsQuery) (x HostList, err error
 	}
 	for {
 		x = HostList{}
-		if err := c.do(ctx, "GET", "/api/hosts?"+v.Encode(), nil, &x); err != nil || !x.Preparing {
+		if err := c.Ask(ctx, "GET", "/api/hosts?"+v.Encode(), nil, &x); err != nil || !x.Preparing {
 			return x, err
 		}
 	}
@@ -128,7 +128,7 @@ func (c *Client) Hosts(ctx context.Context, q HostsQuery) (x HostList, err error
 
 // Host returns everything about a host.
 func (c *Client) Host(ctx context.Context, name string) (x Host, err error) {
-	return x, c.do(ctx, "GET", "/api/host?"+url.Values{"name": {name}}.Encode(), nil, &x)
+	return x, c.Ask(ctx, "GET", "/api/host?"+url.Values{"name": {name}}.Encode(), nil, &x)
 }
 
 // URLs returns a part of a scope's waiting URLs; after is URLList.Next of the previous part. It waits
@@ -137,7 +137,7 @@ func (c *Client) URLs(ctx context.Context, scope, after string, n int) (x URLLis
 	v := url.Values{"scope": {scope}, "after": {after}, "n": {strconv.Itoa(n)}}
 	for {
 		x = URLList{}
-		if err := c.do(ctx, "GET", "/api/urls?"+v.Encode(), nil, &x); err != nil || !x.Preparing {
+		if err := c.Ask(ctx, "GET", "/api/urls?"+v.Encode(), nil, &x); err != nil || !x.Preparing {
 			return x, err
 		}
 	}
@@ -146,17 +146,17 @@ func (c *Client) URLs(ctx context.Context, scope, after string, n int) (x URLLis
 // URL returns what is known about a URL.
 func (c *Client) URL(ctx context.Context, crawl uint32, u string) (x URL, err error) {
 	v := url.Values{"crawl": {strconv.FormatUint(uint64(crawl), 10)}, "url": {u}}
-	return x, c.do(ctx, "GET", "/api/url?"+v.Encode(), nil, &x)
+	return x, c.Ask(ctx, "GET", "/api/url?"+v.Encode(), nil, &x)
 }
 
 // Due returns the hosts that come next.
 func (c *Client) Due(ctx context.Context, n int) (x HostList, err error) {
-	return x, c.do(ctx, "GET", "/api/due?n="+strconv.Itoa(n), nil, &x)
+	return x, c.Ask(ctx, "GET", "/api/due?n="+strconv.Itoa(n), nil, &x)
 }
 
 // Rules returns all rules.
 func (c *Client) Rules(ctx context.Context) (x RuleList, err error) {
-	return x, c.do(ctx, "GET", "/api/rules", nil, &x)
+	return x, c.Ask(ctx, "GET", "/api/rules", nil, &x)
 }
 
 // Leases lists the leases of a server's clients.
@@ -165,7 +165,7 @@ func (c *Client) Leases(ctx context.Context, q LeaseQuery) (x LeaseList, err err
 	if q.N > 0 {
 		v.Set("n", strconv.Itoa(q.N))
 	}
-	return x, c.do(ctx, "GET", "/api/leases?"+v.Encode(), nil, &x)
+	return x, c.Ask(ctx, "GET", "/api/leases?"+v.Encode(), nil, &x)
 }
 
 // Do carries out an Action. When it returns, the change is durable.
@@ -174,17 +174,17 @@ func (c *Client) Do(ctx context.Context, a Action) (x Result, err error) {
 	if err != nil {
 		return x, err
 	}
-	return x, c.do(ctx, "POST", "/api/do", bytes.NewReader(b), &x)
+	return x, c.Ask(ctx, "POST", "/api/do", bytes.NewReader(b), &x)
 }
 
 // Export writes the frontier to w, in the format of Frontier.Export. After an error w has only a part.
 func (c *Client) Export(ctx context.Context, w io.Writer) error {
-	return c.do(ctx, "GET", "/api/export", nil, w)
+	return c.Ask(ctx, "GET", "/api/export", nil, w)
 }
 
 // Import imports an export, or the good lines of a list of URLs.
 func (c *Client) Import(ctx context.Context, r io.Reader) (x Imported, err error) {
-	return x, c.do(ctx, "POST", "/api/import", r, &x)
+	return x, c.Ask(ctx, "POST", "/api/import", r, &x)
 }
 
 // Changed reports URLs that have changed, as a list in a format of package changefeed, at a time to the
@@ -194,7 +194,7 @@ func (c *Client) Changed(ctx context.Context, list io.Reader, at time.Time) (x c
 	if !at.IsZero() {
 		path += "?" + url.Values{"at": {at.UTC().Format(time.RFC3339)}}.Encode()
 	}
-	return x, c.do(ctx, "POST", path, list, &x)
+	return x, c.Ask(ctx, "POST", path, list, &x)
 }
 
 // direct is a transport without a network. Responses are streams, as over a connection.

@@ -41,8 +41,8 @@ type life struct {
 // bare returns a node that claims nothing by itself.
 func bare(t *testing.T, e Engine, name string) *Node {
 	n := &Node{
-		o:  Options{Node: name, Dir: filepath.Join(t.TempDir(), name), Engine: e, Client: http.DefaultClient, elapsed: sinceBoot},
-		id: "one", view: newView(sinceBoot), cut: map[int]uint64{}, fetching: newSlot(),
+		o:  Options{Node: name, Dir: filepath.Join(t.TempDir(), name), Engine: e, Client: http.DefaultClient, elapsed: sinceBoot, Partitions: 1},
+		id: "one", view: newView(sinceBoot), owned: map[int]*logged{}, cut: map[int]uint64{}, fetching: newSlot(),
 	}
 	n.log = quiet()
 	n.o.open = openStore

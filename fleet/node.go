@@ -87,6 +87,8 @@ type Opening struct {
 	// error nothing may be handed out. It waits for the engine now and then, but not if until is the zero
 	// time, which asks whether anything may be handed out. It may be called from any number of goroutines.
 	Permit func(ctx context.Context, until time.Time) error
+	// State is that of the node.
+	State func() State
 }
 
 // Opened is a partition's frontier at work.
@@ -111,7 +113,7 @@ type Node struct {
 
 	mu      sync.Mutex
 	session *session              // guarded by mu
-	owned   int                   // guarded by mu; partitions that are claimed here
+	owned   map[int]*logged       // guarded by mu; partitions that are claimed here; nil: not restored yet
 	failed  map[int]time.Duration // guarded by mu; when opening failed
 	cut     map[int]uint64        // guarded by mu; revision of the copy before which the log is gone
 
@@ -149,7 +151,7 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	if err := tidyCopies(filepath.Join(o.Dir, copiesFolder)); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), leaving: make(chan struct{}), failed: map[int]time.Duration{}, cut: map[int]uint64{}, fetching: newSlot()}
+	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), leaving: make(chan struct{}), owned: map[int]*logged{}, failed: map[int]time.Duration{}, cut: map[int]uint64{}, fetching: newSlot()}
 	n.life, n.stop = context.WithCancelCause(context.Background())
 	s, err := n.begin(ctx)
 	if err != nil {
@@ -408,8 +410,12 @@ func (n *Node) claim(ctx context.Context, s *session, p int, revision uint64) er
 		return err
 	}
 	n.log.Info("fleet: partition claimed", "partition", p)
-	n.claimed(1)
-	defer n.claimed(-1)
+	n.claimed(p, nil)
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.owned, p)
+	}()
 	err = n.own(ctx, s, p, epoch, row)
 	if err != nil {
 		n.mu.Lock()
@@ -423,11 +429,11 @@ func (n *Node) claim(ctx context.Context, s *session, p int, revision uint64) er
 	return err
 }
 
-// claimed counts a partition that is claimed here, or is not any more.
-func (n *Node) claimed(by int) {
+// claimed notes a partition that is claimed here, with its log once that is known.
+func (n *Node) claimed(p int, l *logged) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.owned += by
+	n.owned[p] = l
 }
 
 // free stores that a partition has no owner, if it is still this claim's.
@@ -487,7 +493,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	err := s.write(ctx, func(r *sessionRow) { r.Leaving = true })
 	for { // until nothing is claimed here
 		n.mu.Lock()
-		owned := n.owned
+		owned := len(n.owned)
 		n.mu.Unlock()
 		if owned == 0 || s.ended.Err() != nil {
 			break

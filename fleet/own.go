@@ -31,6 +31,7 @@ func (n *Node) own(session context.Context, s *session, p int, epoch uint64, row
 		return fmt.Errorf("fleet: restore partition %d: %w", p, err)
 	}
 	defer func() { err = errors.Join(err, l.store.Close()) }()
+	n.claimed(p, l)
 	b := &bound{n: n, s: s, writing: newSlot(), key: fmt.Sprint(boundKey, p)}
 	hold, err := b.inherit(ctx)
 	if err != nil {
@@ -40,11 +41,11 @@ func (n *Node) own(session context.Context, s *session, p int, epoch uint64, row
 		hold = 0
 	}
 	held := n.o.elapsed() + hold
-	opened, err := n.o.Open(ctx, Opening{Partition: p, Spill: l, ContactedAt: time.Now().Add(hold), Leases: leases, Permit: b.permit})
+	opened, err := n.o.Open(ctx, Opening{Partition: p, Spill: l, ContactedAt: time.Now().Add(hold), Leases: leases, Permit: b.permit, State: n.State})
 	if err != nil {
 		return fmt.Errorf("fleet: open partition %d: %w", p, err)
 	}
-	row.Open = true
+	row.Open, row.Epoch, row.Hold = true, epoch, max(0, held-n.o.elapsed())
 	if _, err = n.putPart(ctx, p, row, epoch); err == nil {
 		n.log.Info("fleet: partition open", "partition", p, "hold", hold, "took", n.o.elapsed()-from)
 		var copies sync.WaitGroup

@@ -74,6 +74,7 @@ func (n *Node) replay(ctx context.Context, l *logged, base copyRow) (leases []by
 			return fmt.Errorf("the log goes on with change %d after %d: it was cut for a newer copy", c.number, l.change)
 		}
 		l.change, leases = c.number, nil
+		l.size += int64(len(c.data))
 		if c.kind == kindRelease {
 			leases = append([]byte{}, c.data...)
 			return nil

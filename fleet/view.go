@@ -36,10 +36,12 @@ type sessionRow struct {
 
 // partRow is the entry of a partition.
 type partRow struct {
-	Session  string `json:"session"`
-	Claim    string `json:"claim"`              // a name of this claim alone
-	Open     bool   `json:"open,omitempty"`     // its frontier works
-	Released bool   `json:"released,omitempty"` // the owner has stopped for good
+	Session  string        `json:"session"`
+	Claim    string        `json:"claim"`              // a name of this claim alone
+	Open     bool          `json:"open,omitempty"`     // its frontier works
+	Epoch    uint64        `json:"epoch,omitempty"`    // the owner's, if it is open
+	Hold     time.Duration `json:"hold_ns,omitempty"`  // and how long leases of earlier owners may last
+	Released bool          `json:"released,omitempty"` // the owner has stopped for good
 }
 
 // boundRow says that no lease which is out ends later than For after the row was written.

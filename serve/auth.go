@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/seed-7440039f/frontier/console"
 )
 
 // Role is a client's level of permission. Each role includes the lower ones.
@@ -121,6 +123,13 @@ func (s *Service) Role(authorization string, over *tls.ConnectionState) (role Ro
 		return r, name
 	}
 	return role, who
+}
+
+// MayLook reports whether the client of a request may read, for what is answered without a Service.
+func (o Options) MayLook(r *http.Request) bool {
+	s := &Service{o: o}
+	role, _ := s.Role(r.Header.Get("Authorization"), r.TLS)
+	return role >= Look && !console.Foreign(r) && (!s.Open() || console.Ours(r.Host, o.Names))
 }
 
 // certified returns the names in a client's verified certificate.

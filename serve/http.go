@@ -65,6 +65,7 @@ var routes = []route{
 	{"GET", "/v1/stats", Look, toConsole("/api/status", ""), ""},
 	{"GET", "/v1/export", Operate, toConsole("/api/export", ""), ""},
 	{"POST", "/v1/import", Operate, (*Service).postImport, ""},
+	{"GET", "/v1/fleet", Look, (*Service).fleet, ""},
 	{"GET", "/metrics", Look, toConsole("/metrics", ""), anyQuery},
 	{"GET", "/livez", Anonymous, (*Service).getLive, anyQuery},
 	{"GET", "/readyz", Anonymous, (*Service).getReady, anyQuery},

@@ -3,9 +3,12 @@
 package serve
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/fleet"
 )
 
 type object = map[string]any
@@ -169,6 +174,37 @@ func TestExamplesFit(t *testing.T) {
 	})
 	assert.Greater(t, n, 30)
 	assert.NotEmpty(t, fits(doc, object{"$ref": "#/components/schemas/Entry"}, object{"url": 1.0, "odd": true}, ""))
+}
+
+// stated is a machine that answers operators.
+type stated struct{}
+
+func (stated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	state := fleet.State{Nodes: []fleet.NodeState{{}}, Partitions: []fleet.PartitionState{{State: "open", Log: &fleet.LogState{}, Copy: &fleet.CopyState{Nodes: []string{"a"}}}}}
+	_ = json.NewEncoder(w).Encode(state)
+}
+
+// The state of a fleet is described, and a server alone has none.
+func TestAFleetIsDescribed(t *testing.T) {
+	x := serve(t, Options{Fleet: stated{}})
+	doc := described(t)
+	assert.Empty(t, fits(doc, object{"$ref": "#/components/schemas/Fleet"}, x.ok("GET", "/v1/fleet", ""), ""))
+	serve(t, Options{}).problem(http.StatusNotFound, "not-found", "GET", "/v1/fleet", "")
+}
+
+// Without a Service, who may look is the same.
+func TestWhoMayLook(t *testing.T) {
+	may := func(o Options, host, authorization string) bool {
+		r := httptest.NewRequest("GET", "http://"+host+"/v1/fleet", nil)
+		r.Header.Set("Authorization", authorization)
+		return o.MayLook(r)
+	}
+	assert.True(t, may(Options{}, "localhost", ""))
+	assert.False(t, may(Options{}, "a.example", ""), "a name that another may have given this machine")
+	tokens, err := ReadTokens(strings.NewReader("look " + fmt.Sprintf("%x", sha256.Sum256([]byte("secret"))) + " one"))
+	require.NoError(t, err)
+	assert.True(t, may(Options{Tokens: tokens}, "a.example", "Bearer secret"))
+	assert.False(t, may(Options{Tokens: tokens}, "localhost", ""))
 }
 
 // What the service answers, and takes, is what is described.

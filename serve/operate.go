@@ -38,6 +38,16 @@ func (c *call) console(path, query string, body io.Reader) error {
 	return w.end()
 }
 
+// fleet lets Options.Fleet answer a call.
+func (s *Service) fleet(c *call) error {
+	if s.o.Fleet == nil {
+		return &problem{kind: "not-found", status: http.StatusNotFound, detail: "one machine serves this frontier: there is no fleet"}
+	}
+	w := &translated{c: c}
+	s.o.Fleet.ServeHTTP(w, c.r)
+	return w.end()
+}
+
 // translated turns the Console's error responses into problems.
 type translated struct {
 	c      *call

@@ -55,6 +55,8 @@ type Options struct {
 	// and the client gets status 503. Ready asks with the zero time, and must not wait. It is for servers
 	// that hand out one at a time. Nil permits all.
 	Permit func(ctx context.Context, until time.Time) error
+	// Fleet answers operators about the fleet. Nil: the frontier is served by one machine.
+	Fleet http.Handler
 	// CheckValue judges a value that an import brings for another package, such as
 	// urlfrontier.CheckValue. Nil accepts all.
 	CheckValue func(key string, value []byte) error

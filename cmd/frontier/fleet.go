@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/fleet/crossing"
 	"github.com/seed-7440039f/frontier/fleet/etcd"
@@ -20,6 +21,19 @@ import (
 // fleetLease is the longest lease of a fleet unless -max-lease says otherwise: when a node dies, no host is
 // contacted until the leases that it had handed out have ended.
 const fleetLease = 2 * time.Minute
+
+// fleetFolder is where a machine keeps what its fleet needs of it.
+const fleetFolder = "fleet"
+
+// fleetOf asks the machine whose folder this is about its fleet; nil: it belongs to none, or does not run.
+func fleetOf(ctx context.Context, dir string) (state *fleet.State) {
+	path, err := socketPath(filepath.Join(dir, fleetFolder))
+	if c := console.Dial(path); err == nil && exists(path) {
+		defer c.Close()
+		_ = c.Ask(ctx, "GET", crossing.Path, nil, &state)
+	}
+	return state
+}
 
 // fleetFlags make a server a node of a fleet.
 type fleetFlags struct {
@@ -99,7 +113,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		return fmt.Errorf("-fleet-peers: %w", err)
 	}
 	defer inside.Close()
-	o := crossing.Options{Most: s.most, Inside: secure, Plain: []string{"console", "http"}, Logger: log}
+	o := crossing.Options{Most: s.most, Inside: secure, Plain: []string{"console", "http"}, MayLook: s.o.MayLook, Logger: log}
 	if s.tls != nil {
 		o.Plain, o.Secure, o.TLS = o.Plain[:1], o.Plain[1:], s.tls
 	}
@@ -122,9 +136,9 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	return x.Run(ctx, crossing.Node{
 		Fleet: fleet.Options{
-			Node: f.node, Dir: filepath.Join(s.dir, "fleet"), Engine: engine, TTL: f.ttl, Store: spill.Options{MemoryBudget: storeMemory(s.memory), Logger: log}, Logger: log,
+			Node: f.node, Dir: filepath.Join(s.dir, fleetFolder), Engine: engine, TTL: f.ttl, Store: spill.Options{MemoryBudget: storeMemory(s.memory), Logger: log}, Logger: log,
 		},
-		Inside: inside, Failed: engine.Failed(), Leases: filepath.Join(s.dir, contactsFile), Grace: s.grace,
+		Inside: inside, Local: forCommands(filepath.Join(s.dir, fleetFolder), func(what string, err error) { log.Warn(what, "error", err) }), Failed: engine.Failed(), Leases: filepath.Join(s.dir, contactsFile), Grace: s.grace,
 		Serve: func(ctx context.Context, x crossing.Served) error { return s.serve(ctx, x, log) },
 	})
 }

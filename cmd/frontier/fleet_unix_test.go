@@ -128,6 +128,19 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 		}
 	}
 	find()
+	for _, m := range all {
+		status, said := m.get("/v1/fleet")
+		require.Equal(t, http.StatusOK, status, said)
+		require.Contains(t, said, fmt.Sprintf(`"state":"open","owner":%q`, owner.name))
+		require.Contains(t, said, `"log":{"changes":`, "the owner answers")
+		code, out, _ := operate(t, "status", "-dir", m.dir)
+		require.Zero(t, code)
+		require.Contains(t, out, "as node "+m.name+" sees it, which hands out what it owns")
+		require.Contains(t, out, "open at "+owner.name+", epoch ")
+	}
+	status, said := owner.get("/metrics")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, said, "frontier_fleet_nodes_alive 3")
 	f := at(others[0])
 	for i := range 4 {
 		_, err := f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
@@ -193,6 +206,8 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 		status, said := last.get("/readyz")
 		return status == http.StatusServiceUnavailable && strings.Contains(said, "not heard of the others")
 	})
+	_, said = last.get("/v1/fleet")
+	require.Contains(t, said, `"confirmed":false`)
 	gone.start(t, strings.Join(peers, ","))
 	for _, m := range []*machine{last, gone} {
 		within(time.Minute, "a majority is back", func() bool { return m.ready() })

@@ -199,7 +199,7 @@ func status(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 	if err != nil {
 		return err
 	}
-	return out.status(s, c.running)
+	return out.status(s, c.running, fleetOf(ctx, cmd.String("dir")))
 }
 
 func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
+	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -78,7 +79,7 @@ func (p *printer) do(ctx context.Context, c *reached, a console.Action) error {
 	return p.result(r)
 }
 
-func (p *printer) status(s console.Status, running bool) error {
+func (p *printer) status(s console.Status, running bool, of *fleet.State) error {
 	state := "at rest"
 	if running {
 		state = "running for " + console.Ago(seconds(s.Running))
@@ -121,10 +122,14 @@ func (p *printer) status(s console.Status, running bool) error {
 			lines = append(lines, row(f.Name, fmt.Sprintf("%.10g", f.Value)))
 		}
 	}
+	if of != nil {
+		lines = append(lines, of.Lines()...)
+	}
 	return p.show(struct {
 		Live bool `json:"live"` // the crawl runs
 		console.Status
-	}{running, s}, lines...)
+		Fleet *fleet.State `json:"fleet,omitempty"`
+	}{running, s, of}, lines...)
 }
 
 // freshness describes a recrawl; empty for other crawls.

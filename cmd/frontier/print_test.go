@@ -40,7 +40,7 @@ func TestTablesHoldNothingThatATerminalObeys(t *testing.T) {
 			return err
 		},
 		"status": func(p *printer) error {
-			return p.status(console.Status{Failures: map[string]int64{bad: 1}, Figures: []console.Figure{{Name: bad, Value: 1}}}, true)
+			return p.status(console.Status{Failures: map[string]int64{bad: 1}, Figures: []console.Figure{{Name: bad, Value: 1}}}, true, nil)
 		},
 	} {
 		var out bytes.Buffer

@@ -139,6 +139,9 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	if f := fleetOf(ctx, dir); f != nil {
+		return nil, fmt.Errorf("no machine of the fleet answers for the frontier (%w)\n%s", asked, strings.Join(f.Lines(), "\n"))
+	}
 	if err := hasCrawl(dir); err != nil {
 		return nil, err
 	}
@@ -155,8 +158,7 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 
 // servedFolder reports whether a server has used a folder.
 func servedFolder(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, contactsFile))
-	return err == nil
+	return exists(filepath.Join(dir, contactsFile))
 }
 
 // hasCrawl returns an error if a folder has no crawl: opening it would begin one.

@@ -281,15 +281,7 @@ func (s *server) isLocal() bool {
 	return true
 }
 
-// takeAddress listens on an option's address.
-func takeAddress(name, address string) (net.Listener, error) {
-	l, err := listenOn(address)
-	if err != nil {
-		return nil, fmt.Errorf("-%s: %w", name, err)
-	}
-	return l, nil
-}
-
+// listenOn listens on an address, which may be a path after unix:.
 func listenOn(address string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok {
@@ -355,9 +347,9 @@ func (l listeners) addLocal(dir string, log *slog.Logger) {
 func (s *server) listen() (listeners, error) {
 	l := listeners{}
 	for name, address := range s.addresses() {
-		at, err := takeAddress(name, address)
+		at, err := listenOn(address)
 		if err != nil {
-			return l, err
+			return l, fmt.Errorf("-%s: %w", name, err)
 		}
 		l[name] = at
 	}
@@ -384,6 +376,9 @@ func (s *server) serve(ctx context.Context, x crossing.Served, log *slog.Logger)
 	r := prometheus.NewRegistry()
 	figures := metrics.Frontier(f, metrics.Options{MemoryBudget: int64(s.memory), Dir: s.dir, Disk: minutely(func() int64 { return diskOf(s.dir) })})
 	r.MustRegister(hooks, frontierprometheus.Collector(figures), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if x.State != nil {
+		r.MustRegister(frontierprometheus.Collector(fleet.Figures(x.State)))
+	}
 	var service *frontierserve.Service
 	var operator func(string) (string, bool)
 	if tokens := s.o.Tokens; tokens != nil {
@@ -411,7 +406,7 @@ func (s *server) serve(ctx context.Context, x crossing.Served, log *slog.Logger)
 	}
 	defer con.Close()
 	o := s.o
-	o.CheckValue, o.Permit, o.ContactsNow = urlfrontier.CheckValue, x.Permit, x.LeasesNow
+	o.CheckValue, o.Permit, o.ContactsNow, o.Fleet = urlfrontier.CheckValue, x.Permit, x.LeasesNow, x.Operate
 	o.Console, o.Logger, o.Contacts, o.Sync = con, log, filepath.Join(s.dir, contactsFile), s.sync
 	service, err = frontierserve.New(f, o)
 	if err != nil {

@@ -39,6 +39,8 @@ type Options struct {
 	Plain, Secure []string
 	// TLS is for the clients of Secure.
 	TLS *tls.Config
+	// MayLook reports whether the client of a request may see the state of the fleet. Nil: none may.
+	MayLook func(*http.Request) bool
 	// Logger gets what an operator should see.
 	Logger *slog.Logger
 }
@@ -63,8 +65,8 @@ type Crossing struct {
 func New(o Options) *Crossing {
 	x := &Crossing{
 		o: o, log: o.Logger, slots: make(chan struct{}, o.Most), public: map[string]net.Addr{}, here: map[string]*handed{}, absent: map[string]*handed{}, open: map[net.Conn]string{}, over: make(chan struct{}),
-		vacant: &http.Server{Handler: http.HandlerFunc(noOwner), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)},
 	}
+	x.vacant = x.server(http.HandlerFunc(x.noOwner))
 	for _, name := range slices.Concat(o.Plain, o.Secure) {
 		l := newHanded(&net.TCPAddr{})
 		x.absent[name] = l
@@ -78,10 +80,18 @@ func New(o Options) *Crossing {
 	return x
 }
 
+func (x *Crossing) server(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(x.log.Handler(), slog.LevelDebug)}
+}
+
 // noOwner answers a request while no machine has the frontier.
-func noOwner(w http.ResponseWriter, r *http.Request) {
+func (x *Crossing) noOwner(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close") // the next request may find one
-	if r.URL.Path == "/livez" {
+	switch {
+	case r.URL.Path == "/livez":
+		return
+	case r.URL.Path == Path && r.Method == http.MethodGet && x.o.MayLook != nil && x.o.MayLook(r):
+		x.ServeHTTP(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/problem+json")

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // While no machine has the frontier, clients learn that at once; when this one has it, they reach it, under
 // their own addresses; when it ends, so do their connections.
 func TestClientsOfAMachineThatComesAndGoes(t *testing.T) {
-	x := New(Options{Most: 4, Plain: []string{"http"}, Logger: slog.New(slog.DiscardHandler)})
+	x := New(Options{Most: 4, Plain: []string{"http"}, MayLook: func(r *http.Request) bool { return r.URL.RawQuery == "who=a" }, Logger: slog.New(slog.DiscardHandler)})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	x.Add("http", l)
@@ -34,6 +34,11 @@ func TestClientsOfAMachineThatComesAndGoes(t *testing.T) {
 	require.Contains(t, text, "problems/busy")
 	status, _ = ask("/livez")
 	require.Equal(t, http.StatusOK, status)
+	status, text = ask(Path + "?who=a")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, text, "has not joined", "operators are answered all the same")
+	_, text = ask(Path + "?who=b")
+	require.Contains(t, text, "no machine of the fleet has the frontier", "others are not")
 
 	here := x.listen()["http"]
 	require.Equal(t, l.Addr(), here.Addr())

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -30,6 +29,8 @@ type Served struct {
 	Ready func()
 	// Stop ends the node in order.
 	Stop func()
+	// Operate answers operators at Path.
+	Operate http.Handler
 }
 
 // Node configures Run.
@@ -38,6 +39,8 @@ type Node struct {
 	Fleet fleet.Options
 	// Inside is where the other machines reach this one. Run closes it.
 	Inside net.Listener
+	// Local is where operators of this machine reach it, whichever has the frontier. Run closes it. Nil: nowhere.
+	Local net.Listener
 	// Failed has an error if the engine fails.
 	Failed <-chan error
 	// Leases is the file in which Serve keeps which leases clients have.
@@ -79,9 +82,13 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 	x.mu.Lock()
 	x.node = node
 	x.mu.Unlock()
-	web := &http.Server{Handler: x.inside(node), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(x.log.Handler(), slog.LevelDebug)}
+	web, local := x.server(x.inside(node)), x.server(x)
 	go func() { _ = web.Serve(at) }()
 	defer web.Close()
+	if n.Local != nil {
+		go func() { _ = local.Serve(n.Local) }()
+		defer local.Close()
+	}
 	x.log.Info("joined", "node", n.Fleet.Node, "address", n.Inside.Addr().String())
 	<-ctx.Done()
 	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
@@ -118,7 +125,7 @@ func (x *Crossing) own(o fleet.Opening, n Node, fail func(error)) (fleet.Opened,
 	w := &owned{x: x, leases: n.Leases, stop: stop, ended: make(chan error, 1)}
 	here, ready := x.listen(), make(chan struct{})
 	go func() {
-		err := n.Serve(ctx, Served{Opening: o, LeasesNow: now, Listeners: here, Ready: sync.OnceFunc(func() { close(ready) }), Stop: func() { fail(nil) }})
+		err := n.Serve(ctx, Served{Opening: o, LeasesNow: now, Listeners: here, Ready: sync.OnceFunc(func() { close(ready) }), Stop: func() { fail(nil) }, Operate: x})
 		for _, l := range here {
 			_ = l.Close()
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/figures"
+	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/metrics"
 )
@@ -145,7 +146,7 @@ func figuresTable(t *testing.T) string {
 	require.NoError(t, err)
 	est, err := importance.New(importance.Options{Score: importance.Trust, Memory: 4096})
 	require.NoError(t, err)
-	all := slices.Concat(figures.Of(c, f, metrics.Options{}).Metrics(), importance.Figures(est).Metrics(), metrics.NewHooks().Metrics())
+	all := slices.Concat(figures.Of(c, f, metrics.Options{}).Metrics(), importance.Figures(est).Metrics(), fleet.Figures(nil).Metrics(), metrics.NewHooks().Metrics())
 	types := map[metrics.Kind]string{metrics.Counter: "counter", metrics.Level: "gauge", metrics.State: "gauge", metrics.Histogram: "histogram"}
 	var b strings.Builder
 	b.WriteString("| name | type | label | OpenTelemetry | meaning |\n|---|---|---|---|---|\n")
