@@ -78,12 +78,8 @@ func (f *fleetFlags) judge(s *server) {
 		f.peers[name] = address
 		open = open || !local(address)
 	}
-	if f.peers[f.node] == "" {
-		s.bad("want one of the names in -fleet-peers", "node")
-	}
-	if f.ttl < 5*time.Second || f.ttl > time.Hour {
-		s.bad("want 5s to 1h", "fleet-ttl")
-	}
+	s.badIf(f.peers[f.node] == "", "want one of the names in -fleet-peers", "node")
+	s.badIf(f.ttl < 5*time.Second || f.ttl > time.Hour, "want 5s to 1h", "fleet-ttl")
 	switch given := f.cert != "" && f.key != "" && f.ca != ""; {
 	case !given && f.cert+f.key+f.ca != "":
 		s.fault([]string{"fleet-cert", "fleet-key", "fleet-ca"}, "%s, %s and %s: want all of them", s.shown("fleet-cert"), s.shown("fleet-key"), s.shown("fleet-ca"))

@@ -149,34 +149,16 @@ func (s *server) judge() error {
 	} else if info, err := os.Stat(s.dir); err == nil && !info.IsDir() {
 		s.bad("want a folder, and this is a file", "dir")
 	}
-	if s.memory < leastServed {
-		s.bad("want at least 72M", "memory")
-	}
-	if s.delay < 0 || s.delay > 0 && s.delay < time.Millisecond {
-		s.bad("want 0 or at least 1ms", "delay")
-	}
-	if s.tries < 0 {
-		s.bad("want >= 0", "retry-tries")
-	}
+	s.badIf(s.memory < leastServed, "want at least 72M", "memory")
+	s.badIf(s.delay < 0 || s.delay > 0 && s.delay < time.Millisecond, "want 0 or at least 1ms", "delay")
+	s.badIf(s.tries < 0, "want >= 0", "retry-tries")
 	judgeTrouble(s.options, &s.trouble.backoff, &s.trouble.quarantine)
-	if s.longest < time.Second || s.longest > 30*24*time.Hour {
-		s.bad("want 1s to 720h", "max-lease")
-	}
-	if s.lease < time.Millisecond || s.lease > s.longest {
-		s.bad("want 1ms to what -max-lease says", "lease-time")
-	}
-	if s.grace < 0 {
-		s.bad("want >= 0", "grace")
-	}
-	if s.wait < 0 {
-		s.bad("want >= 0", "grpc-wait")
-	}
-	if s.most < 1 {
-		s.bad("want at least 1", "max-connections")
-	}
-	if s.buffered < 1<<20 {
-		s.bad("want at least 1M", "max-buffered")
-	}
+	s.badIf(s.longest < time.Second || s.longest > 30*24*time.Hour, "want 1s to 720h", "max-lease")
+	s.badIf(s.lease < time.Millisecond || s.lease > s.longest, "want 1ms to what -max-lease says", "lease-time")
+	s.badIf(s.grace < 0, "want >= 0", "grace")
+	s.badIf(s.wait < 0, "want >= 0", "grpc-wait")
+	s.badIf(s.most < 1, "want at least 1", "max-connections")
+	s.badIf(s.buffered < 1<<20, "want at least 1M", "max-buffered")
 	s.o = frontierserve.Options{MaxBuffered: int64(s.buffered), MaxLease: s.longest, MaxRequests: max(1, s.most-max(1, s.most/16)), Names: s.names}
 	if s.tokens != "" {
 		if os.Getenv("FRONTIER_PAGE_TOKEN") != "" {
@@ -273,12 +255,7 @@ func (s *server) everybody() bool { return s.o.Tokens == nil && s.clientCA == ""
 
 // isLocal reports whether only this machine can reach every address.
 func (s *server) isLocal() bool {
-	for _, address := range s.addresses() {
-		if !local(address) {
-			return false
-		}
-	}
-	return true
+	return local(s.http) && (s.grpc == "off" || local(s.grpc))
 }
 
 // listenOn listens on an address, which may be a path after unix:.

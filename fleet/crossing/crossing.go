@@ -250,7 +250,7 @@ func (x *Crossing) inside(node *fleet.Node) http.Handler {
 		x.mu.Lock()
 		local := x.here[name]
 		x.mu.Unlock()
-		if local == nil || local.closed() {
+		if local == nil || local.over.Err() != nil {
 			http.Error(w, "the frontier is not here", http.StatusServiceUnavailable)
 			return
 		}

@@ -3,6 +3,7 @@
 package crossing
 
 import (
+	"context"
 	"net"
 	"sync"
 )
@@ -11,15 +12,16 @@ import (
 type handed struct {
 	at    net.Addr
 	conns chan net.Conn
-	over  chan struct{}
-	once  sync.Once
+	over  context.Context // ends with Close
+	end   context.CancelFunc
 
 	mu   sync.Mutex
 	open map[net.Conn]bool // guarded by mu
 }
 
 func newHanded(at net.Addr) *handed {
-	return &handed{at: at, conns: make(chan net.Conn), over: make(chan struct{}), open: map[net.Conn]bool{}}
+	over, end := context.WithCancel(context.Background())
+	return &handed{at: at, conns: make(chan net.Conn), over: over, end: end, open: map[net.Conn]bool{}}
 }
 
 // hand passes a connection on, and reports whether the listener is open.
@@ -31,7 +33,7 @@ func (l *handed) hand(c net.Conn, from string) bool {
 	select {
 	case l.conns <- own:
 		return true
-	case <-l.over:
+	case <-l.over.Done():
 		l.gone(own)
 		return false
 	}
@@ -56,28 +58,19 @@ func (l *handed) cut() {
 	}
 }
 
-func (l *handed) closed() bool {
-	select {
-	case <-l.over:
-		return true
-	default:
-		return false
-	}
-}
-
 // Accept implements net.Listener.
 func (l *handed) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
-	case <-l.over:
+	case <-l.over.Done():
 		return nil, net.ErrClosed
 	}
 }
 
 // Close implements net.Listener.
 func (l *handed) Close() error {
-	l.once.Do(func() { close(l.over) })
+	l.end()
 	return nil
 }
 

@@ -100,17 +100,12 @@ func (o *Options) config() (*embed.Config, error) {
 	if o.Peers[o.Node] == "" {
 		errs = append(errs, fmt.Errorf("node %q is none of %s", o.Node, o.peers()))
 	}
-	given := 0
-	for _, file := range []string{o.Cert, o.Key, o.CA} {
-		if file != "" {
-			given++
-		}
-	}
-	if given != 0 && given != 3 {
+	given := o.Cert != "" && o.Key != "" && o.CA != ""
+	if !given && o.Cert+o.Key+o.CA != "" {
 		errs = append(errs, errors.New("want a certificate, its key and an authority, or none of them"))
 	}
 	scheme := "http://"
-	if given > 0 {
+	if given {
 		scheme = "https://"
 	}
 	for name, address := range o.Peers {
@@ -129,7 +124,7 @@ func (o *Options) config() (*embed.Config, error) {
 	cfg.Name, cfg.Dir, cfg.InitialClusterToken = o.Node, o.Dir, o.Fleet
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{at}, []url.URL{at}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nil
-	cfg.PeerTLSInfo = transport.TLSInfo{CertFile: o.Cert, KeyFile: o.Key, TrustedCAFile: o.CA, ClientCertAuth: given > 0}
+	cfg.PeerTLSInfo = transport.TLSInfo{CertFile: o.Cert, KeyFile: o.Key, TrustedCAFile: o.CA, ClientCertAuth: given}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(o.Peers)) {
 		all = append(all, name+"="+scheme+o.Peers[name])

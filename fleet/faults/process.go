@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -188,11 +189,7 @@ func (c *cluster) gone(i int) {
 func (c *cluster) state() (owner int, all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all = true
-	for _, j := range c.joined {
-		all = all && j
-	}
-	return c.owner, all
+	return c.owner, !slices.Contains(c.joined, false)
 }
 
 func (c *cluster) died() int {

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,10 +58,7 @@ func (w *web) effects(events []event) (all []effect) {
 				again[c.host] = c.start.Sub(e.at)
 			}
 		}
-		for _, d := range again {
-			x.hosts = append(x.hosts, d)
-		}
-		slices.Sort(x.hosts)
+		x.hosts = slices.Sorted(maps.Values(again))
 		x.never = len(waits) - len(x.hosts)
 		all = append(all, x)
 	}
