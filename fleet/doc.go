@@ -17,8 +17,9 @@
 // Clients have leases that outlive their owner. Before a node hands out a lease, the table says for how long
 // leases may last, as a span: all who watch it know, by their own clocks, when the last lease will have
 // ended. The next owner leaves every host alone until then, and for the host's delay. An owner that ends in
-// order passes the leases on instead, and no host waits for longer than its lease and its delay. So no
-// clock is compared with that of another machine.
+// order passes the leases on instead, and no host waits for longer than its lease and its delay. So
+// none of this depends on what clocks of two machines show. Dates in the frontier do, so a node whose clock
+// is surely more than a second off does not join.
 //
 // # What is promised
 //

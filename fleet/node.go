@@ -70,6 +70,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	elapsed func() time.Duration // sinceBoot but in tests
+	now     func() time.Time     // time.Now but in tests
 	open    func(dir string, o spill.Options) (store, error)
 }
 
@@ -115,6 +116,7 @@ type Node struct {
 	session *session              // guarded by mu
 	owned   map[int]*logged       // guarded by mu; partitions that are claimed here; nil: not restored yet
 	failed  map[int]time.Duration // guarded by mu; when opening failed
+	clocks  map[string]clockSeen  // guarded by mu; those of other nodes
 	cut     map[int]uint64        // guarded by mu; revision of the copy before which the log is gone
 
 	fetching slot // one copy at a time
@@ -134,6 +136,9 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	if o.elapsed == nil {
 		o.elapsed = sinceBoot
 	}
+	if o.now == nil {
+		o.now = time.Now
+	}
 	if o.open == nil {
 		o.open = func(dir string, o spill.Options) (store, error) { return spill.Open(dir, o) }
 	}
@@ -151,13 +156,19 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	if err := tidyCopies(filepath.Join(o.Dir, copiesFolder)); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), leaving: make(chan struct{}), owned: map[int]*logged{}, failed: map[int]time.Duration{}, cut: map[int]uint64{}, fetching: newSlot()}
+	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), leaving: make(chan struct{}), owned: map[int]*logged{}, failed: map[int]time.Duration{}, clocks: map[string]clockSeen{}, cut: map[int]uint64{}, fetching: newSlot()}
 	n.life, n.stop = context.WithCancelCause(context.Background())
 	s, err := n.begin(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("fleet: join: %w", err)
 	}
 	n.running.Go(n.watch)
+	if err := n.meet(ctx, s); err != nil {
+		_ = s.write(ctx, func(r *sessionRow) { r.Dead = true })
+		n.Close()
+		return nil, fmt.Errorf("fleet: join: %w", err)
+	}
+	n.running.Go(n.watchClocks)
 	n.running.Go(func() { n.live(s) })
 	n.running.Go(n.fetchCopies)
 	return n, nil

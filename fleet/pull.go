@@ -28,6 +28,7 @@ func (n *Node) Handler() http.Handler {
 	mux.HandleFunc("GET /copies/{name}/{path...}", func(w http.ResponseWriter, r *http.Request) {
 		n.serveFile(w, r, storeFolder+"/"+r.PathValue("path"))
 	})
+	mux.HandleFunc("GET /clock", func(w http.ResponseWriter, r *http.Request) { _ = json.NewEncoder(w).Encode(n.o.now()) })
 	return mux
 }
 
@@ -130,7 +131,7 @@ func (n *Node) fetch(ctx context.Context, partition int, row copyRow) error {
 
 func (n *Node) fetchFrom(ctx context.Context, address string, partition int, row copyRow) error {
 	var list copyList
-	err := n.request(ctx, address, row.Name, func(body io.Reader) error { return json.NewDecoder(body).Decode(&list) })
+	err := n.request(ctx, address, "copies/"+row.Name, func(body io.Reader) error { return json.NewDecoder(body).Decode(&list) })
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (n *Node) fetchFile(ctx context.Context, address, copy string, f listed, to
 	if err != nil {
 		return err
 	}
-	err = n.request(ctx, address, copy+"/"+f.Path, func(body io.Reader) error {
+	err = n.request(ctx, address, "copies/"+copy+"/"+f.Path, func(body io.Reader) error {
 		_, err := io.Copy(dst, body)
 		return err
 	})
@@ -181,13 +182,13 @@ func (n *Node) fetchFile(ctx context.Context, address, copy string, f listed, to
 	return nil
 }
 
-// request gets what another node has of a copy. It gives up when nothing has come for callTime.
+// request gets what the Handler of another node has. It gives up when nothing has come for callTime.
 func (n *Node) request(ctx context.Context, address, path string, read func(io.Reader) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silent := time.AfterFunc(callTime, cancel)
 	defer silent.Stop()
-	target := strings.TrimSuffix(address, "/") + "/copies/" + (&url.URL{Path: path}).EscapedPath()
+	target := strings.TrimSuffix(address, "/") + "/" + (&url.URL{Path: path}).EscapedPath()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return err

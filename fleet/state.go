@@ -6,6 +6,7 @@ package fleet
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -31,6 +32,13 @@ type NodeState struct {
 	Alive    bool    `json:"alive"`    // its session has not ended
 	Seen     float64 `json:"seen_s"`   // since it was last heard of, or was seen to have ended
 	Draining bool    `json:"draining"` // it takes no partition
+	Clock    *Clock  `json:"clock,omitempty"`
+}
+
+// Clock is by how much another node's clock was ahead when they were compared, and how far from that it may be.
+type Clock struct {
+	Ahead  float64 `json:"ahead_s"`
+	Within float64 `json:"within_s"`
 }
 
 // PartitionState is what is known of a partition.
@@ -61,14 +69,17 @@ type CopyState struct {
 // State returns what this node knows.
 func (n *Node) State() State {
 	n.mu.Lock()
-	session := n.session
+	session, clocks := n.session, maps.Clone(n.clocks)
 	n.mu.Unlock()
 	_, ok := session.right()
 	s := State{Node: n.o.Node, Confirmed: ok, Nodes: []NodeState{}, Partitions: []PartitionState{}}
 	for _, key := range n.view.keys(nodeKey) {
 		var r sessionRow
 		if e, ok := n.view.get(key, &r); ok {
-			s.Nodes = append(s.Nodes, NodeState{r.Node, r.Address, !r.Dead, n.since(e.at), r.Leaving && !r.Dead})
+			s.Nodes = append(s.Nodes, NodeState{r.Node, r.Address, !r.Dead, n.since(e.at), r.Leaving && !r.Dead, nil})
+			if c, ok := clocks[r.Node]; ok {
+				s.Nodes[len(s.Nodes)-1].Clock = &Clock{c.ahead.Seconds(), c.within.Seconds()}
+			}
 		}
 	}
 	for p := range n.o.Partitions {
@@ -124,10 +135,7 @@ func (n *Node) partitionState(p int, nodes []NodeState) PartitionState {
 // Lines describes a State for people, in cells that tabs separate.
 func (s State) Lines() (lines []string) {
 	span := func(s float64) string { return time.Duration(math.Round(s) * float64(time.Second)).String() }
-	says := "hands out what it owns"
-	if !s.Confirmed {
-		says = "hands nothing out: it has not heard of the others for too long"
-	}
+	says := map[bool]string{true: "hands out what it owns", false: "hands nothing out: it has not heard of the others for too long"}[s.Confirmed]
 	lines = append(lines, fmt.Sprintf("fleet\tas node %s sees it, which %s", s.Node, says))
 	for _, n := range s.Nodes {
 		about := "ended"
@@ -137,6 +145,9 @@ func (s State) Lines() (lines []string) {
 		about += " " + span(n.Seen) + " ago"
 		if n.Draining {
 			about += ", takes no partition"
+		}
+		if n.Clock != nil {
+			about += fmt.Sprintf(", clock ahead by %.3fs", n.Clock.Ahead)
 		}
 		lines = append(lines, fmt.Sprintf("node %s\t%s\t%s", n.Node, about, n.Address))
 	}
@@ -165,6 +176,7 @@ type Figures func() State
 var (
 	nodesAlive = metrics.Metric{Name: "frontier_fleet_nodes_alive", OTel: "frontier.fleet.node.alive", Kind: metrics.State, Unit: "{node}", Help: "Nodes of the fleet whose sessions have not ended, as this one sees it."}
 	confirmed  = metrics.Metric{Name: "frontier_fleet_confirmed", OTel: "frontier.fleet.confirmed", Kind: metrics.State, Unit: "1", Help: "1 while this node may hand out what it owns; otherwise 0."}
+	clockAhead = metrics.Metric{Name: "frontier_fleet_clock_ahead_seconds", OTel: "frontier.fleet.clock.ahead", Kind: metrics.State, Unit: "s", Label: "node", Help: "By how much another node's clock was ahead when they were compared."}
 	held       = metrics.Metric{Name: "frontier_fleet_held_seconds", OTel: "frontier.fleet.held", Kind: metrics.State, Unit: "s", Label: "partition", Help: "How long hosts are still left alone because earlier owners' leases may last."}
 	logChanges = metrics.Metric{Name: "frontier_fleet_log_changes", OTel: "frontier.fleet.log.change", Kind: metrics.Level, Unit: "{change}", Label: "partition", Help: "Changes in the log since the latest copy, at the owner."}
 	logBytes   = metrics.Metric{Name: "frontier_fleet_log_bytes", OTel: "frontier.fleet.log.size", Kind: metrics.Level, Unit: "By", Label: "partition", Help: "Size of these changes."}
@@ -174,7 +186,7 @@ var (
 
 // Metrics implements metrics.Source.
 func (f Figures) Metrics() []*metrics.Metric {
-	return []*metrics.Metric{&nodesAlive, &confirmed, &held, &logChanges, &logBytes, &copyAge, &copyNodes}
+	return []*metrics.Metric{&nodesAlive, &confirmed, &clockAhead, &held, &logChanges, &logBytes, &copyAge, &copyNodes}
 }
 
 // Read implements metrics.Source.
@@ -185,13 +197,12 @@ func (f Figures) Read(to metrics.Sink) {
 		if n.Alive {
 			alive++
 		}
+		if n.Clock != nil {
+			to.Number(&clockAhead, n.Node, n.Clock.Ahead)
+		}
 	}
 	to.Number(&nodesAlive, "", float64(alive))
-	sure := 0.0
-	if s.Confirmed {
-		sure = 1
-	}
-	to.Number(&confirmed, "", sure)
+	to.Number(&confirmed, "", map[bool]float64{true: 1}[s.Confirmed])
 	for _, p := range s.Partitions {
 		label := strconv.Itoa(p.Partition)
 		to.Number(&held, label, p.Held)

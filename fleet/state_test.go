@@ -136,6 +136,7 @@ func TestTheStateOfACopy(t *testing.T) {
 	require.NoError(t, n.copy(t.Context(), l))
 	require.NoError(t, l.Commit(&storage.Batch{ID: 4}))
 	n.claimed(0, l)
+	n.clocks = map[string]clockSeen{"a": {ahead: time.Second}}
 	n.session, err = begin(t.Context(), e, sessionRow{Node: "a"}, time.Hour, sinceBoot)
 	require.NoError(t, err)
 	see := func() PartitionState {
@@ -165,6 +166,9 @@ func TestTheStateOfACopy(t *testing.T) {
 		label := ""
 		if m.Label != "" {
 			label = "0"
+		}
+		if m.Label == "node" {
+			label = "a"
 		}
 		require.Contains(t, got, m.Name+label)
 	}

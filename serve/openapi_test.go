@@ -180,7 +180,7 @@ func TestExamplesFit(t *testing.T) {
 type stated struct{}
 
 func (stated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	state := fleet.State{Nodes: []fleet.NodeState{{}}, Partitions: []fleet.PartitionState{{State: "open", Log: &fleet.LogState{}, Copy: &fleet.CopyState{Nodes: []string{"a"}}}}}
+	state := fleet.State{Nodes: []fleet.NodeState{{Clock: &fleet.Clock{Ahead: -1}}}, Partitions: []fleet.PartitionState{{State: "open", Log: &fleet.LogState{}, Copy: &fleet.CopyState{Nodes: []string{"a"}}}}}
 	_ = json.NewEncoder(w).Encode(state)
 }
 

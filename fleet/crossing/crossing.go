@@ -244,7 +244,7 @@ func (x *Crossing) dial(name, from, address string) (net.Conn, *bufio.Reader, er
 // inside answers the other machines.
 func (x *Crossing) inside(node *fleet.Node) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/copies/", node.Handler())
+	mux.Handle("/", node.Handler())
 	mux.HandleFunc("GET /pipe/{name}", func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
 		x.mu.Lock()
