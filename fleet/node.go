@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/durablefs"
@@ -109,15 +110,15 @@ type Node struct {
 	view    *view
 	life    context.Context // ends with Leave or Close
 	stop    context.CancelCauseFunc
-	leaving chan struct{} // closed by Leave
+	leaving atomic.Bool // it takes no partitions, and gives up those that it has
+	session atomic.Pointer[session]
 	running sync.WaitGroup
 
-	mu      sync.Mutex
-	session *session              // guarded by mu
-	owned   map[int]*logged       // guarded by mu; partitions that are claimed here; nil: not restored yet
-	failed  map[int]time.Duration // guarded by mu; when opening failed
-	clocks  map[string]clockSeen  // guarded by mu; those of other nodes
-	cut     map[int]uint64        // guarded by mu; revision of the copy before which the log is gone
+	mu     sync.Mutex
+	owned  map[int]*logged       // guarded by mu; partitions that are claimed here; nil: not restored yet
+	failed map[int]time.Duration // guarded by mu; when opening failed
+	clocks map[string]clockSeen  // guarded by mu; those of other nodes
+	cut    map[int]uint64        // guarded by mu; revision of the copy before which the log is gone
 
 	fetching slot // one copy at a time
 }
@@ -156,7 +157,7 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	if err := tidyCopies(filepath.Join(o.Dir, copiesFolder)); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), leaving: make(chan struct{}), owned: map[int]*logged{}, failed: map[int]time.Duration{}, clocks: map[string]clockSeen{}, cut: map[int]uint64{}, fetching: newSlot()}
+	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), owned: map[int]*logged{}, failed: map[int]time.Duration{}, clocks: map[string]clockSeen{}, cut: map[int]uint64{}, fetching: newSlot()}
 	n.life, n.stop = context.WithCancelCause(context.Background())
 	s, err := n.begin(ctx)
 	if err != nil {
@@ -288,11 +289,9 @@ func (n *Node) live(s *session) {
 
 // begin begins the node's next session.
 func (n *Node) begin(ctx context.Context) (*session, error) {
-	s, err := begin(ctx, n.o.Engine, sessionRow{Node: n.o.Node, Address: n.o.Address}, n.o.TTL, n.o.elapsed)
+	s, err := begin(ctx, n.o.Engine, sessionRow{Node: n.o.Node, Address: n.o.Address, Leaving: n.leaving.Load()}, n.o.TTL, n.o.elapsed)
 	if err == nil {
-		n.mu.Lock()
-		n.session = s
-		n.mu.Unlock()
+		n.session.Store(s)
 	}
 	return s, err
 }
@@ -371,12 +370,7 @@ func (n *Node) freePart(p int) (revision uint64, free bool) {
 
 // mayClaim reports whether a partition that has been free for a time is this node's.
 func (n *Node) mayClaim(s *session, p int, free time.Duration) bool {
-	select {
-	case <-n.leaving:
-		return false
-	default:
-	}
-	if _, ok := s.right(); !ok {
+	if _, ok := s.right(); !ok || n.leaving.Load() {
 		return false
 	}
 	n.mu.Lock()
@@ -490,17 +484,26 @@ func (n *Node) putPart(ctx context.Context, p int, row partRow, revision uint64)
 	}
 }
 
+// Drain begins to hand over all partitions. The node takes none from then on, until Drain is called with back,
+// or the process starts again.
+func (n *Node) Drain(ctx context.Context, back bool) error {
+	if !back && !slices.ContainsFunc(n.view.members(), func(m member) bool { return m.Node != n.o.Node && !m.Leaving }) {
+		return errors.New("fleet: drain: no other node that is alive takes partitions")
+	}
+	s := n.session.Load()
+	if err := s.write(ctx, func(r *sessionRow) { r.Leaving = !back }); err != nil {
+		return fmt.Errorf("fleet: drain: %w", err)
+	}
+	n.leaving.Store(!back)
+	n.log.Info("fleet: drained by an operator", "back", back)
+	return nil
+}
+
 // Leave hands over all partitions and ends the session, so that others need not wait for it. The node
 // is of no use after that.
 func (n *Node) Leave(ctx context.Context) error {
-	n.mu.Lock()
-	s := n.session
-	n.mu.Unlock()
-	select {
-	case <-n.leaving:
-	default:
-		close(n.leaving)
-	}
+	n.leaving.Store(true)
+	s := n.session.Load()
 	err := s.write(ctx, func(r *sessionRow) { r.Leaving = true })
 	for { // until nothing is claimed here
 		n.mu.Lock()

@@ -52,16 +52,16 @@ func (n *Node) own(session context.Context, s *session, p int, epoch uint64, row
 		copies.Go(func() { n.copyOften(ctx, l) })
 		defer copies.Wait()
 		defer cancel(nil)
-		select {
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		case <-n.leaving:
+		for !n.leaving.Load() && pause(ctx, rest) {
+		}
+		if ctx.Err() == nil {
 			left, err := opened.Release(ctx)
 			if err == nil && n.o.elapsed() >= held { // else leases of the owner before may last, and the next owner waits for them
 				err = l.release(append([]byte{}, left...))
 			}
 			return err
 		}
+		err = context.Cause(ctx)
 	}
 	return errors.Join(err, opened.Close())
 }

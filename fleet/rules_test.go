@@ -103,9 +103,7 @@ func TestTroubleOfAllEndsNoSession(t *testing.T) {
 
 func sessions(nodes []*Node) (names []string) {
 	for _, n := range nodes {
-		n.mu.Lock()
-		names = append(names, n.session.name)
-		n.mu.Unlock()
+		names = append(names, n.session.Load().name)
 	}
 	return names
 }

@@ -69,9 +69,9 @@ type CopyState struct {
 // State returns what this node knows.
 func (n *Node) State() State {
 	n.mu.Lock()
-	session, clocks := n.session, maps.Clone(n.clocks)
+	clocks := maps.Clone(n.clocks)
 	n.mu.Unlock()
-	_, ok := session.right()
+	_, ok := n.session.Load().right()
 	s := State{Node: n.o.Node, Confirmed: ok, Nodes: []NodeState{}, Partitions: []PartitionState{}}
 	for _, key := range n.view.keys(nodeKey) {
 		var r sessionRow

@@ -137,8 +137,9 @@ func TestTheStateOfACopy(t *testing.T) {
 	require.NoError(t, l.Commit(&storage.Batch{ID: 4}))
 	n.claimed(0, l)
 	n.clocks = map[string]clockSeen{"a": {ahead: time.Second}}
-	n.session, err = begin(t.Context(), e, sessionRow{Node: "a"}, time.Hour, sinceBoot)
+	s, err := begin(t.Context(), e, sessionRow{Node: "a"}, time.Hour, sinceBoot)
 	require.NoError(t, err)
+	n.session.Store(s)
 	see := func() PartitionState {
 		var all []Entry
 		for _, x := range e.table {
@@ -172,4 +173,73 @@ func TestTheStateOfACopy(t *testing.T) {
 		}
 		require.Contains(t, got, m.Name+label)
 	}
+}
+
+// A node that was drained hands over at once, and takes nothing more, whatever becomes of its session and of the
+// others, until it is called back.
+func TestADrainedNodeTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		nodes, engines := trio(t, w, 0)
+		owned := func() string {
+			for name, n := range nodes {
+				if owner, _, ok := n.Owner(0); ok && owner == name {
+					return name
+				}
+			}
+			return ""
+		}
+		time.Sleep(30 * time.Second)
+		first := owned()
+		n := nodes[first]
+		require.NoError(t, n.Drain(t.Context(), false))
+		time.Sleep(3 * time.Second)
+		second := owned()
+		require.NotContains(t, []string{"", first}, second, "another has it within 3 s")
+		w.mu.Lock()
+		acked := w.acked[0]
+		w.mu.Unlock()
+		time.Sleep(testLease + 5*time.Second)
+		w.mu.Lock()
+		require.Greater(t, w.acked[0], acked, "and is at work")
+		w.mu.Unlock()
+
+		set := func(cut bool) {
+			engines[first].mu.Lock()
+			defer engines[first].mu.Unlock()
+			engines[first].cut = cut
+		}
+		before := n.session.Load().name
+		set(true)
+		time.Sleep(time.Minute)
+		set(false)
+		time.Sleep(10 * time.Second)
+		require.NotEqual(t, before, n.session.Load().name)
+		nodes[second].Close()
+		delete(nodes, second)
+		time.Sleep(time.Minute)
+		third := owned()
+		require.NotContains(t, []string{"", first, second}, third)
+		for _, x := range n.State().Nodes {
+			require.Equal(t, x.Node == first, x.Draining)
+		}
+		require.ErrorContains(t, nodes[third].Drain(t.Context(), false), "no other node")
+		opened := func() int {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.opened
+		}
+		times := opened()
+		nodes[third].Close()
+		delete(nodes, third)
+		time.Sleep(time.Minute)
+		require.Equal(t, times, opened())
+		require.Empty(t, owned())
+		require.Equal(t, "free", n.State().Partitions[0].State)
+		require.NoError(t, n.Drain(t.Context(), true))
+		time.Sleep(10 * time.Second)
+		require.Equal(t, first, owned())
+		n.Close()
+		time.Sleep(time.Minute)
+	})
 }

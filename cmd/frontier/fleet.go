@@ -8,8 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/fleet"
@@ -22,17 +25,44 @@ import (
 // contacted until the leases that it had handed out have ended.
 const fleetLease = 2 * time.Minute
 
-// fleetFolder is where a machine keeps what its fleet needs of it.
-const fleetFolder = "fleet"
-
-// fleetOf asks the machine whose folder this is about its fleet; nil: it belongs to none, or does not run.
-func fleetOf(ctx context.Context, dir string) (state *fleet.State) {
-	path, err := socketPath(filepath.Join(dir, fleetFolder))
-	if c := console.Dial(path); err == nil && exists(path) {
-		defer c.Close()
-		_ = c.Ask(ctx, "GET", crossing.Path, nil, &state)
+// askFleet asks the machine whose folder this is.
+func askFleet(ctx context.Context, dir, method, query string) (state *fleet.State, err error) {
+	path, err := socketPath(filepath.Join(dir, "fleet"))
+	if err != nil || !exists(path) {
+		return nil, join(err, usageError(fmt.Sprintf("no machine of a fleet runs in %q", dir)))
 	}
-	return state
+	c := console.Dial(path)
+	defer c.Close()
+	err = c.Ask(ctx, method, crossing.Path+query, nil, &state)
+	return state, err
+}
+
+func drainCommand() *cli.Command {
+	return &cli.Command{
+		Name: "drain", Usage: "let a machine of a fleet hand the frontier over, and take it no more until it is started again",
+		Flags: []cli.Flag{dirFlag, jsonFlag, &cli.BoolFlag{Name: "back", Usage: "let it take the frontier again"}},
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			if err := noMore(cmd.Args().Slice()); err != nil {
+				return err
+			}
+			end := time.Now().Add(time.Minute)
+			s, err := askFleet(ctx, cmd.String("dir"), "GET", "")
+			if err == nil {
+				s, err = askFleet(ctx, cmd.String("dir"), "POST", fmt.Sprintf("?drain=%s&back=%v", s.Node, cmd.Bool("back")))
+			}
+			here := func(p fleet.PartitionState) bool { return p.Owner == "" || p.Owner == s.Node || p.State == "opening" }
+			for err == nil && !cmd.Bool("back") && slices.ContainsFunc(s.Partitions, here) {
+				if time.Sleep(100 * time.Millisecond); time.Now().After(end) {
+					return fmt.Errorf("no machine has taken the frontier for a minute:\n%s", strings.Join(s.Lines(), "\n"))
+				}
+				s, err = askFleet(ctx, cmd.String("dir"), "GET", "")
+			}
+			if err != nil {
+				return err
+			}
+			return newPrinter(cmd).show(s, s.Lines()...)
+		},
+	}
 }
 
 // fleetFlags make a server a node of a fleet.
@@ -132,9 +162,9 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	return x.Run(ctx, crossing.Node{
 		Fleet: fleet.Options{
-			Node: f.node, Dir: filepath.Join(s.dir, fleetFolder), Engine: engine, TTL: f.ttl, Store: spill.Options{MemoryBudget: storeMemory(s.memory), Logger: log}, Logger: log,
+			Node: f.node, Dir: filepath.Join(s.dir, "fleet"), Engine: engine, TTL: f.ttl, Store: spill.Options{MemoryBudget: storeMemory(s.memory), Logger: log}, Logger: log,
 		},
-		Inside: inside, Local: forCommands(filepath.Join(s.dir, fleetFolder), func(what string, err error) { log.Warn(what, "error", err) }), Failed: engine.Failed(), Leases: filepath.Join(s.dir, contactsFile), Grace: s.grace,
+		Inside: inside, Local: forCommands(filepath.Join(s.dir, "fleet"), func(what string, err error) { log.Warn(what, "error", err) }), Failed: engine.Failed(), Leases: filepath.Join(s.dir, contactsFile), Grace: s.grace,
 		Serve: func(ctx context.Context, x crossing.Served) error { return s.serve(ctx, x, log) },
 	})
 }

@@ -72,6 +72,7 @@ var examples = map[string][]string{
 	"changed":    {"frontier changed -dir state changed-urls.txt"},
 	"checkpoint": {"frontier checkpoint -dir state"},
 	"stop":       {"frontier stop -dir state"},
+	"drain":      {"frontier drain -dir state", "frontier drain -dir state -back"},
 	"export":     {"frontier export -dir state crawl.jsonl"},
 	"import":     {"frontier import -dir state crawl.jsonl"},
 	"repair":     {"frontier repair -dir state repaired"},

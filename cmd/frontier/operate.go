@@ -187,6 +187,7 @@ func operateCommands() []*cli.Command {
 		under(toKeep,
 			looking("checkpoint", "", "copy a running crawl, for backup", simple("checkpoint")),
 			looking("stop", "", "stop a running crawl in good order", simple("stop")),
+			drainCommand(),
 			looking("export", "[FILE]", "write the whole crawl as text, to a file or to the standard output", export),
 			importCommand(),
 			repairCommand(),
@@ -199,7 +200,8 @@ func status(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 	if err != nil {
 		return err
 	}
-	return out.status(s, c.running, fleetOf(ctx, cmd.String("dir")))
+	of, _ := askFleet(ctx, cmd.String("dir"), "GET", "") // nil without a fleet
+	return out.status(s, c.running, of)
 }
 
 func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {

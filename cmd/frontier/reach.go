@@ -139,7 +139,7 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if f := fleetOf(ctx, dir); f != nil {
+	if f, err := askFleet(ctx, dir, "GET", ""); err == nil {
 		return nil, fmt.Errorf("no machine of the fleet answers for the frontier (%w)\n%s", asked, strings.Join(f.Lines(), "\n"))
 	}
 	if err := hasCrawl(dir); err != nil {
@@ -157,9 +157,7 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 }
 
 // servedFolder reports whether a server has used a folder.
-func servedFolder(dir string) bool {
-	return exists(filepath.Join(dir, contactsFile))
-}
+func servedFolder(dir string) bool { return exists(filepath.Join(dir, contactsFile)) }
 
 // hasCrawl returns an error if a folder has no crawl: opening it would begin one.
 func hasCrawl(dir string) error {

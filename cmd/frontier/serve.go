@@ -254,9 +254,7 @@ func local(address string) bool {
 func (s *server) everybody() bool { return s.o.Tokens == nil && s.clientCA == "" }
 
 // isLocal reports whether only this machine can reach every address.
-func (s *server) isLocal() bool {
-	return local(s.http) && (s.grpc == "off" || local(s.grpc))
-}
+func (s *server) isLocal() bool { return local(s.http) && (s.grpc == "off" || local(s.grpc)) }
 
 // listenOn listens on an address, which may be a path after unix:.
 func listenOn(address string) (net.Listener, error) {

@@ -55,6 +55,7 @@ type Crossing struct {
 
 	mu     sync.Mutex
 	public map[string]net.Addr // guarded by mu
+	client *http.Client        // guarded by mu; to other machines
 	node   *fleet.Node         // guarded by mu; nil before it has joined
 	here   map[string]*handed  // guarded by mu; where the frontier is served in this process, by address
 	open   map[net.Conn]string // guarded by mu; pipes from here, and the address inside that they lead to
@@ -245,6 +246,7 @@ func (x *Crossing) dial(name, from, address string) (net.Conn, *bufio.Reader, er
 func (x *Crossing) inside(node *fleet.Node) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", node.Handler())
+	mux.Handle(Path, x)
 	mux.HandleFunc("GET /pipe/{name}", func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
 		x.mu.Lock()

@@ -80,7 +80,7 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 		return err
 	}
 	x.mu.Lock()
-	x.node = node
+	x.node, x.client = node, client
 	x.mu.Unlock()
 	web, local := x.server(x.inside(node)), x.server(x)
 	go func() { _ = web.Serve(at) }()
