@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,8 +11,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -72,7 +73,9 @@ type Client struct {
 // has no comma. New does not contact the server. Close the Client after use.
 func New(address string, o Options) (*Client, error) {
 	c := &Client{o: o}
-	errs := unit.CheckAll("", o)
+	wrong := faults.List(unit.CheckAll("", o))
+	wrong.If(strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }), "Token has a blank, a line feed or another character that no token has")
+	wrong.If(len(o.Crawl) > maxName || !utf8.ValidString(o.Crawl), "Crawl is %.80q; want UTF-8 of at most %d bytes", o.Crawl, maxName)
 	if o.Crawl != "" {
 		c.crawls = []string{o.Crawl}
 	}
@@ -83,12 +86,8 @@ func New(address string, o Options) (*Client, error) {
 		c.o.Timeout = 30 * time.Second
 	}
 	c.o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	if c.o.Wait < time.Second || c.o.Wait > time.Minute {
-		errs = append(errs, fmt.Errorf("out of range: Wait is %v; want 1s to 1m", o.Wait))
-	}
-	if o.LeaseTime > 0 && o.LeaseTime < time.Second {
-		errs = append(errs, fmt.Errorf("out of range: LeaseTime is %v; want 1s or more", o.LeaseTime))
-	}
+	wrong.If(c.o.Wait < time.Second || c.o.Wait > time.Minute, "out of range: Wait is %v; want 1s to 1m", o.Wait)
+	wrong.If(o.LeaseTime > 0 && o.LeaseTime < time.Second, "out of range: LeaseTime is %v; want 1s or more", o.LeaseTime)
 	list := strings.Split(address, ",")
 	for i, address := range list {
 		address = strings.TrimSpace(address)
@@ -97,11 +96,11 @@ func New(address string, o Options) (*Client, error) {
 		if err == nil && slices.Contains(list[:i], list[i]) {
 			err = fmt.Errorf("the address %q is there twice", address)
 		}
-		errs = append(errs, err)
+		wrong.Add(err)
 		c.servers = append(c.servers, x)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("client: %w", err)
+	if err := wrong.Of("client"); err != nil {
+		return nil, err
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	return c, nil

@@ -361,10 +361,13 @@ func TestNewRefuses(t *testing.T) {
 		_, err := client.New(address, client.Options{})
 		assert.Error(t, err, address)
 	}
-	for _, o := range []client.Options{{Wait: time.Millisecond}, {Wait: time.Hour}, {LeaseTime: 5}, {Timeout: -1}} {
+	for _, o := range []client.Options{{Wait: time.Millisecond}, {Wait: time.Hour}, {LeaseTime: 5}, {Timeout: -1}, {Token: "secret\n"}, {Token: "a b"}, {Crawl: "\xff"}, {Crawl: strings.Repeat("x", serve.MaxName+1)}} {
 		_, err := client.New("http://127.0.0.1:1", o)
 		assert.Error(t, err, "%+v", o)
 	}
+	c, err := client.New("http://127.0.0.1:1", client.Options{Crawl: strings.Repeat("x", serve.MaxName)})
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
 }
 
 // A server on a Unix socket, which answers to local names only, is an address, too.

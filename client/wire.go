@@ -151,8 +151,11 @@ func (c *Client) entryLine(e *frontier.Entry, crawl string) ([]byte, error) {
 	return line(&w)
 }
 
-// maxLine is package serve's limit of a line, in bytes, without the line feed.
-const maxLine = 1 << 20
+// maxLine and maxName are package serve's limits of a line, without the line feed, and of a crawl's name, in bytes.
+const (
+	maxLine = 1 << 20
+	maxName = frontier.MaxValueKey - len("crawl/")
+)
 
 // line encodes a value as a line. It fails if the server would not accept it.
 func line(x any) ([]byte, error) {

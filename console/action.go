@@ -228,11 +228,11 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 		return Result{}, fmt.Errorf("%w: there is no action %.40q; there are %s", ErrAction, a.Do, strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
 	}
 	var scope frontier.Scope
-	switch whose := a.Lease != "" || a.Client != ""; {
-	case whose && a.Do != "end-leases":
-		return Result{}, fmt.Errorf("%w: %s: lease and client are for end-leases", ErrAction, a.Do)
-	case whose && a.Scope == "":
-		a.Scope = "*"
+	if err := a.fits(do.takes); err != nil {
+		return Result{}, err
+	}
+	if a.Lease+a.Client != "" {
+		a.Scope = cmp.Or(a.Scope, "*")
 	}
 	if do.scoped {
 		var err error
@@ -243,9 +243,6 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 		return Result{}, fmt.Errorf("%w: %s has no scope", ErrAction, a.Do)
 	}
 	if a.Dry {
-		if a.Do != "delete" {
-			return Result{}, fmt.Errorf("%w: %s: dry is for delete", ErrAction, a.Do)
-		}
 		x := c.concern(ctx, scope)
 		return Result{Said: fmt.Sprintf("this deletes what waits of %s: %s", scope, x), Hosts: x.hosts, Count: x.urls}, nil
 	}
@@ -268,9 +265,24 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	return r, nil
 }
 
+// fits returns an error if an action has a member that has no effect on what it does: one beside do, scope
+// and these.
+func (a Action) fits(takes string) error {
+	given := map[string]json.RawMessage{}
+	b, _ := json.Marshal(a)
+	_ = json.Unmarshal(b, &given)
+	for _, member := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(strings.Fields("do scope "+takes), member) {
+			return fmt.Errorf("%w: %s has no %s", ErrAction, a.Do, member)
+		}
+	}
+	return nil
+}
+
 type action struct {
 	scoped bool
-	sets   bool // the setting also applies to hosts that come later
+	sets   bool   // the setting also applies to hosts that come later
+	takes  string // members of an Action
 	run    func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error)
 }
 
@@ -283,13 +295,13 @@ func said(err error, format string, args ...any) (Result, error) {
 }
 
 var actions = map[string]action{
-	"pause": {true, true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"pause": {true, true, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		return said(c.f.Pause(s), "%s is paused", s)
 	}},
-	"resume": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"resume": {true, false, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		return said(c.f.Resume(s), "%s goes on", s)
 	}},
-	"block": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"block": {true, true, "until for", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		until, err := a.until(c.f.Now())
 		if err != nil {
 			return Result{}, err
@@ -299,7 +311,7 @@ var actions = map[string]action{
 		}
 		return said(c.f.BlockUntil(s, until), "%s is blocked until %s", s, until.UTC().Format(time.RFC3339))
 	}},
-	"delay": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"delay": {true, true, "delay", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		p, err := a.Delay.policy()
 		if err != nil {
 			return Result{}, fmt.Errorf("%w: %w", ErrAction, err)
@@ -309,16 +321,16 @@ var actions = map[string]action{
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = p }), "the delay of %s is %s", s, delayWords(p))
 	}},
-	"concurrency": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"concurrency": {true, true, "n", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = a.N }), "%s has %s", s, number(a.N, "fetches at once"))
 	}},
-	"priority": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"priority": {true, true, "n", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		if most := len(c.f.Stats().WaitingBy); a.N < 0 || a.N > most {
 			return Result{}, fmt.Errorf("%w: priority: there is no priority %d; want 1 to %d, or 0 for none of its own", ErrAction, a.N, most)
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priority, r.Priorities = a.N, frontier.PriorityMap{} }), "%s has %s", s, number(a.N, "for its priority"))
 	}},
-	"standing": {true, false, func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error) {
+	"standing": {true, false, "n", func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error) {
 		host, err := oneHost(s)
 		if err != nil {
 			return Result{}, err
@@ -335,28 +347,28 @@ var actions = map[string]action{
 		}
 		return said(c.f.SetStanding(host, a.N), "%s", text)
 	}},
-	"reprioritize": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"reprioritize": {true, true, "from to", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		if a.From < 1 || a.From >= len(frontier.PriorityMap{}) || a.To < 0 || a.To >= len(frontier.PriorityMap{}) {
 			return Result{}, fmt.Errorf("%w: reprioritize from %d to %d: want priorities of the crawl", ErrAction, a.From, a.To)
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[a.From] = uint8(a.To) }), "%s: what has priority %d is served with %d", s, a.From, a.To)
 	}},
-	"limit": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"limit": {true, true, "limits", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		if err := a.Limits.check(); err != nil {
 			return Result{}, err
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = a.Limits.of() }), "%s may have %s", s, a.Limits)
 	}},
-	"host-limit": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"host-limit": {true, true, "limits", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		if err := a.Limits.check(); err != nil {
 			return Result{}, err
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = a.Limits.of() }), "each host of %s may have %s", s, a.Limits)
 	}},
-	"clear": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"clear": {true, false, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		return said(c.f.Clear(s), "nothing is set for %s any more", s)
 	}},
-	"delete": {true, false, func(c *Console, ctx context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"delete": {true, false, "dry", func(c *Console, ctx context.Context, _ Action, s frontier.Scope) (Result, error) {
 		x := c.concern(ctx, s)
 		n, err := c.f.Delete(ctx, s)
 		text := fmt.Sprintf("%s of %s deleted", plural(n, "URL"), s)
@@ -365,30 +377,30 @@ var actions = map[string]action{
 		}
 		return Result{Said: text, Hosts: x.hosts, Count: n}, err
 	}},
-	"forget": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"forget": {true, false, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		host, err := oneHost(s)
 		if err != nil {
 			return Result{}, err
 		}
 		return said(c.f.Forget(host), "what was learned of %s is forgotten", s)
 	}},
-	"end-leases": {true, false, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"end-leases": {true, false, "lease client", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		return c.endLeases(a, s)
 	}},
-	"crawl-now": {false, false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
+	"crawl-now": {false, false, "urls crawl depth", func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
 		return c.add(ctx, a, c.f.CrawlNow, "to be crawled next")
 	}},
-	"add": {false, false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
+	"add": {false, false, "urls crawl depth", func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
 		return c.add(ctx, a, c.f.Add, "added")
 	}},
-	"checkpoint": {false, false, func(c *Console, ctx context.Context, _ Action, _ frontier.Scope) (Result, error) {
+	"checkpoint": {false, false, "", func(c *Console, ctx context.Context, _ Action, _ frontier.Scope) (Result, error) {
 		if c.o.Checkpoint == nil {
 			return Result{}, fmt.Errorf("%w: it makes no checkpoints: it was started without a folder for them", ErrAction)
 		}
 		path, err := c.o.Checkpoint(ctx)
 		return Result{Said: "a checkpoint is in " + path, Path: path}, err
 	}},
-	"stop": {false, false, func(c *Console, _ context.Context, _ Action, _ frontier.Scope) (Result, error) {
+	"stop": {false, false, "", func(c *Console, _ context.Context, _ Action, _ frontier.Scope) (Result, error) {
 		if c.o.Stop == nil {
 			return Result{}, fmt.Errorf("%w: there is nothing to stop", ErrAction)
 		}

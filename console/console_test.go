@@ -115,7 +115,7 @@ func TestEveryClientSeesAndChangesTheSame(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, console.Result{Said: "this deletes what waits of *: 3 hosts, 4 URLs now", Hosts: 3, Count: 4}, r)
 			_, err = c.Do(ctx, console.Action{Do: "pause", Scope: "*", Dry: true})
-			require.ErrorContains(t, err, "dry is for delete")
+			require.ErrorContains(t, err, "has no dry")
 			h, err := c.Host(ctx, "a.example")
 			require.NoError(t, err)
 			assert.Equal(t, "paused", h.Reason)
@@ -255,6 +255,8 @@ func TestWrongRequestsSaySo(t *testing.T) {
 		{"POST", "/api/do", `{"do":"delay","scope":"a.example","delay":{}}`, 400, "want fixed, or factor"},
 		{"POST", "/api/do", `{"do":"priority","scope":"a.example","n":99}`, 400, "there is no priority 99; want 1 to 8"},
 		{"POST", "/api/do", `{"do":"add","urls":["` + strings.Repeat("x", 17<<20) + `"]}`, 413, "16777216 bytes"},
+		{"POST", "/api/do", `{"do":"pause","scope":"a.example","for":"1h"}`, 400, "pause has no for"},
+		{"POST", "/api/do", `{"do":"delay","scope":"a.example","n":5}`, 400, "delay has no n"},
 		{"GET", "/api/do", "", 405, ""},
 		{"GET", "/api/nothing", "", 404, ""},
 	} {

@@ -66,7 +66,7 @@ func TestImportOfAList(t *testing.T) {
 	code, out, stderr := operate(t, "import", "-dir", dir, list)
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, out, "9 lines: 3 URLs are new, 1 were known")
-	assert.Contains(t, out, "3 lines are malformed\nline 7 \"/etc/passwd\": want a URL like http://example.org/, or a host\n")
+	assert.Contains(t, out, "3 lines are malformed\nline 7 \"/etc/passwd\": want a URL like https://example.org/, or a host name with a dot in it\n")
 	assert.Contains(t, stderr, "3 of 9 lines are no URLs, and were passed over")
 	code, out, stderr = operate(t, "urls", "-dir", dir)
 	require.Equal(t, exitOK, code, stderr)
@@ -95,5 +95,5 @@ func TestAddAtRestAsksTheScope(t *testing.T) {
 	assert.Equal(t, "1 URL added\n", out)
 	code, _, stderr = operate(t, "add", "-dir", dir, "/etc/passwd")
 	assert.Equal(t, exitError, code)
-	assert.Contains(t, stderr, "want a URL like http://example.org/, or a host")
+	assert.Contains(t, stderr, "want a URL like https://example.org/, or a host name with a dot in it")
 }

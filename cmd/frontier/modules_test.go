@@ -82,4 +82,7 @@ func TestBadModules(t *testing.T) {
 		assert.Equal(t, exitUsage, status)
 		assert.Contains(t, stderr, "want a folder, and this is a file")
 	}
+	status, _, stderr = command(t, t.Context(), "-temp", file+".gone", "http://a.example/")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, "want a folder that is there")
 }

@@ -119,20 +119,11 @@ func (s *settings) seed(typed string) (string, error) {
 		return "", err
 	case !strings.HasPrefix(u, "http") && s.crawler.Protocols[scheme] == nil:
 		return "", errors.New("want http or https, or a scheme of -protocols")
-	case !strings.Contains(typed, "://") && !dotted(u):
-		return "", errors.New("want a URL like https://example.org/, or a host name with a dot in it")
 	}
 	if _, err := frontier.HostName(u); err != nil {
 		return "", err
 	}
 	return u, nil
-}
-
-// dotted reports whether a URL's host looks like one that a user typed without a scheme.
-func dotted(u string) bool {
-	host, err := frontier.HostName(u)
-	name, _, _ := strings.Cut(host, ":")
-	return err == nil && (strings.ContainsAny(host, ".[") || name == "localhost")
 }
 
 // addSeeds normalizes the seeds.

@@ -324,7 +324,11 @@ func (s *server) listen() (listeners, error) {
 	for name, address := range s.addresses() {
 		at, err := listenOn(address)
 		if err != nil {
-			return l, fmt.Errorf("-%s: %w", name, err)
+			want := "want a free address"
+			if name == "grpc" {
+				want += ", or off"
+			}
+			return l, fmt.Errorf("-%s: %w; %s", name, err, want)
 		}
 		l[name] = at
 	}

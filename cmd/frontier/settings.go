@@ -152,9 +152,9 @@ func (s *settings) judgeCrawl() {
 	s.badIf(s.memory > 0 && s.memory < leastMemory, "want at least 8M", "memory")
 	for _, name := range []string{"dir", "checkpoint-dir", "temp", "warc", "seen", "stats"} {
 		path := s.find(name).Value.String()
-		if info, err := os.Stat(path); path != "" && err == nil && !info.IsDir() {
-			s.bad("want a folder, and this is a file", name)
-		}
+		info, err := os.Stat(path)
+		s.badIf(path != "" && err == nil && !info.IsDir(), "want a folder, and this is a file", name)
+		s.badIf(path != "" && err != nil && name == "temp", "want a folder that is there", name)
 	}
 	if f, err := frontier.Open(context.Background(), frontier.Options{MemoryBudget: int64(s.memory)}); err != nil {
 		s.wrong(err, "memory")

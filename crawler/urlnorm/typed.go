@@ -10,7 +10,7 @@ import (
 )
 
 // ErrTyped is returned by Typed for text that is neither a URL nor begins with a host.
-var ErrTyped = errors.New("want a URL like http://example.org/, or a host")
+var ErrTyped = errors.New("want a URL like https://example.org/, or a host name with a dot in it")
 
 var (
 	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
@@ -19,7 +19,7 @@ var (
 )
 
 // Typed normalizes a URL as people type it: http:// may be omitted before a host, which may be followed
-// by a port and a path.
+// by a port and a path. Such a host has a dot in it, or is localhost.
 func (n *Normalizer) Typed(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	first, _ := utf8.DecodeRuneInString(s)
@@ -29,7 +29,12 @@ func (n *Normalizer) Typed(s string) (string, error) {
 	case s == "" || strings.Contains(s, "://") || noPort.MatchString(s) || first < utf8.RuneSelf && !strings.ContainsRune("[0123456789", first) && !letter(first):
 		return "", ErrTyped
 	default:
-		s = "http://" + s
+		u, err := n.Normalize("http://" + s)
+		authority, _, _ := strings.Cut(strings.TrimPrefix(u, "http://"), "/")
+		if name, _, _ := strings.Cut(authority, ":"); err == nil && !strings.ContainsAny(authority, ".[") && name != "localhost" {
+			return "", ErrTyped
+		}
+		return u, err
 	}
 	return n.Normalize(s)
 }

@@ -18,13 +18,13 @@ func TestTyped(t *testing.T) {
 		"bücher.example":         "http://xn--bcher-kva.example/",
 		"HTTPS://a.example":      "https://a.example/",
 		"gopher://a.example":     "gopher://a.example/",
-		"foo":                    "http://foo/",
+		"localhost/foo":          "http://localhost/foo",
 	} {
 		got, err := n.Typed(in)
 		assert.NoError(t, err, in)
 		assert.Equal(t, want, got)
 	}
-	for _, in := range []string{"", "/etc/passwd", "./x", "-x", "?q", "ht!tp://x", "ht!tp:/x", "://x"} {
+	for _, in := range []string{"", "foo", "garbage/x.html", "foo:80", "/etc/passwd", "./x", "-x", "?q", "ht!tp://x", "ht!tp:/x", "://x"} {
 		_, err := n.Typed(in)
 		assert.ErrorIs(t, err, ErrTyped, in)
 	}
