@@ -472,6 +472,7 @@ func (s *shard) admitLocked(e *newEntry, seq uint64, now int64) {
 		return
 	}
 	ref := c.Records.Store(seq, e.body)
+	c.Records.At(ref).SetPrint(e.mark[7])
 	c.Waits.Began(seq, now)
 	c.PushTail(qid, ref, now)
 }

@@ -40,7 +40,7 @@ func (f *Frontier) dispatchLocked() {
 	if f.hints.Len() > 0 {
 		f.startHintsLocked()
 	}
-	if f.rises.Due(f.last) {
+	if f.last >= f.rises.NextRound() {
 		f.rises.Begin()
 		f.sweepers.Go(f.rises.round)
 	}

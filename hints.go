@@ -553,7 +553,7 @@ func (r *risers) next(x *rise.Found, host string) (next newEntry, ok bool) {
 	if p = max(p, least); err != nil || p <= x.Priority {
 		return next, false
 	}
-	return newEntry{index: -1, hash: f.core.HashOf(host), host: host, crawl: x.Crawl, priority: p, forcedAt: x.Seq, body: b.Append(nil)}, true
+	return newEntry{index: -1, hash: f.core.HashOf(host), host: host, crawl: x.Crawl, mark: x.Mark, priority: p, forcedAt: x.Seq, body: b.Append(nil)}, true
 }
 
 // raise moves what rises.

@@ -108,7 +108,7 @@ func (f hooked) Sweep() {
 		f.sweepers.Wait()
 		f.mu.Lock()
 		f.rises.Hurry()
-		more = f.rises.Due(f.last) && f.refusalLocked() == nil
+		more = f.last >= f.rises.NextRound() && f.refusalLocked() == nil
 		f.dispatchLocked()
 		f.mu.Unlock()
 	}

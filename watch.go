@@ -48,7 +48,7 @@ type Stats struct {
 	Noted      int64    // notes that a URL may deserve more
 	Unnoted    int64    // notes for which there was no room
 	Walks      int64    // searches of hosts for the URLs that were noted
-	Walked     int64    // URLs that they looked at
+	Walked     int64    // URLs that they read
 	GivenUp    int64    // URLs whose tries were used up, or whose hosts were given up
 	Deleted    int64    // URLs that Delete removed
 	Expired    int64    // leases that ended by their deadline

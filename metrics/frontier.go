@@ -51,7 +51,7 @@ var numbers = []number{
 	{Metric{Name: "frontier_rise_notes_total", OTel: "frontier.rise.note", Kind: Counter, Unit: "{note}", Help: "Notes that a waiting URL may deserve a higher priority."}, func(s *frontier.Stats) int64 { return s.Noted }},
 	{Metric{Name: "frontier_rise_notes_dropped_total", OTel: "frontier.rise.note.dropped", Kind: Counter, Unit: "{note}", Help: "Notes for which there was no room."}, func(s *frontier.Stats) int64 { return s.Unnoted }},
 	{Metric{Name: "frontier_rise_walks_total", OTel: "frontier.rise.walk", Kind: Counter, Unit: "{walk}", Help: "Searches of hosts for waiting URLs that were noted."}, func(s *frontier.Stats) int64 { return s.Walks }},
-	{Metric{Name: "frontier_rise_walked_total", OTel: "frontier.rise.walked", Kind: Counter, Unit: "{url}", Help: "URLs that the searches looked at."}, func(s *frontier.Stats) int64 { return s.Walked }},
+	{Metric{Name: "frontier_rise_walked_total", OTel: "frontier.rise.walked", Kind: Counter, Unit: "{url}", Help: "URLs that the searches read."}, func(s *frontier.Stats) int64 { return s.Walked }},
 	{Metric{Name: "frontier_urls_given_up_total", OTel: "frontier.url.given_up", Kind: Counter, Unit: "{url}", Help: "URLs whose tries were used up, or whose hosts were given up."}, func(s *frontier.Stats) int64 { return s.GivenUp }},
 	{Metric{Name: "frontier_urls_deleted_total", OTel: "frontier.url.deleted", Kind: Counter, Unit: "{url}", Help: "URLs that Delete removed."}, func(s *frontier.Stats) int64 { return s.Deleted }},
 	{Metric{Name: "frontier_urls_unreadable_total", OTel: "frontier.url.unreadable", Kind: Counter, Unit: "{url}", Help: "URLs in blocks that are damaged; they stay on disk."}, func(s *frontier.Stats) int64 { return s.Unreadable }},

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
 
-// Header of a resident record: 4 bytes next record, 4 bytes part, 8 bytes
-// sequence number (its highest byte is the position in the part), 4 bytes
+// Header of a resident record: 4 bytes next record, 4 bytes part, 6 bytes
+// sequence number, 1 byte print, 1 byte position in the part, 4 bytes
 // length of the body. A record of a ring has the links of that behind its body.
 const (
 	headerSize = 20
@@ -40,6 +40,12 @@ func (r Resident) Part() uint32 { return binary.LittleEndian.Uint32(r[4:]) }
 
 // Seq is the record's sequence number, below 1<<48.
 func (r Resident) Seq() uint64 { return binary.LittleEndian.Uint64(r[8:]) & (1<<48 - 1) }
+
+// Print is the eighth byte of the URL's mark; 0 if it is not known.
+func (r Resident) Print() byte { return r[14] }
+
+// SetPrint sets what Print returns.
+func (r Resident) SetPrint(p byte) { r[14] = p }
 
 // Pos is the record's position in its part.
 func (r Resident) Pos() int { return int(r[15]) }

@@ -9,7 +9,6 @@ package rise
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -40,7 +39,7 @@ const (
 	levelMask = 1<<levelBits - 1
 )
 
-// note is the beginning of a mark, and a level in the lowest bits.
+// note is the beginning of a mark, and a level in the lowest bits. The highest byte is a record's print.
 type note uint64
 
 func newNote(m storage.Mark, level uint8) note {
@@ -76,7 +75,7 @@ type Notes struct {
 // Counts are what was done.
 type Counts struct {
 	Noted, Dropped int64 // notes
-	Walks, Read    int64 // hosts searched, and records looked at
+	Walks, Read    int64 // hosts searched, and records read
 }
 
 // noted are the notes about one host.
@@ -161,14 +160,14 @@ func (x *Notes) room(h *noted) bool {
 			}
 		}
 		full := x.Size()+x.most(h) > x.Limit
-		switch {
-		case !full && much != 0 && len(x.due) < enough:
-			x.hosts[much].due = true
-			x.due = append(x.due, much)
+		if !full {
+			if much != 0 && len(x.due) < enough {
+				x.hosts[much].due = true
+				x.due = append(x.due, much)
+			}
 			return true
-		case !full:
-			return true
-		case little != 0:
+		}
+		if little != 0 {
 			x.Dropped += int64(len(x.hosts[little].notes))
 			x.bytes -= x.hosts[little].size()
 			delete(x.hosts, little)
@@ -208,9 +207,6 @@ func (h *noted) compact() {
 	}
 	h.notes = kept
 }
-
-// Due reports whether a round of walks should begin.
-func (x *Notes) Due(now int64) bool { return now >= x.NextRound() }
 
 // NextRound returns when a round of walks should begin; never if none is needed.
 func (x *Notes) NextRound() int64 {
@@ -291,7 +287,9 @@ func (x *Notes) Check(bad func(format string, args ...any)) {
 	bytes, due := int64(0), 0
 	for _, h := range x.hosts {
 		bytes += h.size()
-		due += bits.OnesCount(bit(h.due))
+		if h.due {
+			due++
+		}
 	}
 	if bytes != x.bytes {
 		bad("F6: notes take %d bytes, counted %d", bytes, x.bytes)
@@ -299,11 +297,4 @@ func (x *Notes) Check(bad func(format string, args ...any)) {
 	if due != len(x.due) {
 		bad("F8: %d hosts with notes wait for a walk, listed %d", due, len(x.due))
 	}
-}
-
-func bit(b bool) uint {
-	if b {
-		return 1
-	}
-	return 0
 }

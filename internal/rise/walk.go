@@ -62,7 +62,7 @@ type Walk struct {
 	left   int    // notes that were not found
 	queue  uint32 // of the records met last
 	last   spot   // the last; its own is behind, if it was noted
-	Looked int64  // at records
+	Looked int64  // records read
 }
 
 // newWalk begins a walk through a host with its notes.
@@ -99,7 +99,7 @@ func (w *Walk) visit(queue uint32, ref arena.Ref) (more bool) {
 		w.queue, w.last = queue, spot{}
 	}
 	at := w.core.Records.Locate(ref)
-	x, ok := w.look(w.core.CrawlNumber(q), q.Priority, r.Body())
+	x, ok := w.look(w.core.CrawlNumber(q), q.Priority, r.Print(), r.Body())
 	if !ok {
 		w.last = spot{at: at}
 		return w.left > 0
@@ -113,8 +113,11 @@ func (w *Walk) visit(queue uint32, ref arena.Ref) (more bool) {
 	return w.left > 0
 }
 
-// look looks for a note about a URL that waits with a priority below what is noted.
-func (w *Walk) look(crawl uint32, priority uint8, body []byte) (x Found, ok bool) {
+// look looks for a note above the priority of a URL that waits. A record whose print no note has is not read.
+func (w *Walk) look(crawl uint32, priority uint8, print byte, body []byte) (x Found, ok bool) {
+	if i, _ := slices.BinarySearch(w.notes, note(print)<<56); print != 0 && (i == len(w.notes) || byte(w.notes[i]>>56) != print) {
+		return x, false
+	}
 	w.Looked++
 	b, err := record.Decode(body)
 	if err != nil {
@@ -134,7 +137,7 @@ func (w *Walk) look(crawl uint32, priority uint8, body []byte) (x Found, ok bool
 // Read looks at the records of a part that were read. It reports whether to go on with the next.
 func (w *Walk) Read(p *Part, records []fifo.Loaded) (more bool) {
 	for _, r := range records {
-		if x, ok := w.look(p.crawl, p.level, r.Body); ok {
+		if x, ok := w.look(p.crawl, p.level, 0, r.Body); ok {
 			x.Seq, x.Body, x.queue, x.part, x.pos = r.Seq, r.Body, p.queue, p, r.Pos
 			w.Found = append(w.Found, x)
 		}
