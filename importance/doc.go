@@ -31,7 +31,7 @@
 // # Hosts
 //
 // A host sinks if its pages are of no use: copies, or gone ([Options].Useful). It loses two levels for each
-// halving of the useful part, and none above 84 %. Eight pages more are taken as useful, so that a small host
+// halving of the useful part, and none above 84 %. Nine pages more are taken as useful, so that a small host
 // does not sink by one bad page. Of the pages that were never there every second counts as useful: anyone can
 // link to a page that a host does not have, so broken links alone sink it by two levels at most.
 //

@@ -19,7 +19,7 @@ const (
 	mostPages  = 1<<12 - 1
 	// vouched is how many useful pages each host is taken to have had: a small host does not sink by
 	// one bad page.
-	vouched = 8
+	vouched = 9
 
 	odd tally = 1 << (tallyWidth - 1) // an odd number of pages were missing
 )

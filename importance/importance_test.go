@@ -421,7 +421,7 @@ func TestExplain(t *testing.T) {
 	for range 30 {
 		x.Visit(lease(98), false, nil, nil)
 	}
-	assert.Equal(t, "about 4 links found (level 5); its host: 30 pages, 21 % useful, 4 levels down", x.Explain(entry(1)).String())
+	assert.Equal(t, "about 4 links found (level 5); its host: 30 pages, 23 % useful, 4 levels down", x.Explain(entry(1)).String())
 	x = estimator(t, Options{Score: Trust})
 	assert.Equal(t, "10 % of a seed's cash (level 1); its host: no page yet", x.Explain(entry(1)).String())
 	assert.Equal(t, "100 % of a seed's cash (level 8); its host: no page yet", Explanation{Score: Trust, Worth: 1, Level: 8}.String())
