@@ -22,8 +22,8 @@
 // computation", 2003), but from the seeds alone (Gyöngyi, Garcia-Molina and Pedersen, "Combating web spam with
 // TrustRank", 2004). Each seed has cash: its Weight, or 1. A visit divides 0.85 of the page's cash among
 // its links. The score is the cash times the square of the number of links; levels are parts of what waits,
-// 30 % in the lowest. The hosts of a farm link to each other as often as they like, but cash does not grow
-// by going round.
+// 15 % in the lowest. A move has its price: a URL rises to level 3 or more, and then by two levels at least.
+// The hosts of a farm link to each other as often as they like, but cash does not grow by going round.
 //
 // A link that a page does not endorse (nofollow, ugc, sponsored) gives nothing: [Options].Relevance. A URL
 // that was added without a page, as from a sitemap, has a tenth of a seed's cash.

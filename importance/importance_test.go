@@ -239,7 +239,7 @@ func TestRanks(t *testing.T) {
 	for range 20_000 {
 		at[r.level(int(120*d.roll()))]++
 	}
-	for level, want := range []float64{1: .3, .35, .175, .0875, .04375, .022, .011, .011} {
+	for level, want := range []float64{1: .15, .4675, .21, .095, .043, .019, .009, .007} {
 		assert.InDelta(t, want, float64(at[level])/20_000, 0.03, "level %d", level)
 	}
 	assert.Equal(t, 8, r.level(rankOfShare(math.Inf(1))))

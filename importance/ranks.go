@@ -5,7 +5,7 @@ package importance
 import "sync/atomic"
 
 // ranks knows how the scores of the waiting URLs are distributed, in quarters of an octave, and divides
-// them into levels: 30 % are in the lowest, half of the others in the next, and so on.
+// them into levels: 15 % are in the lowest, 55 % of the others in the next, and so on.
 //
 // Safe for concurrent use.
 type ranks struct {
@@ -16,9 +16,8 @@ type ranks struct {
 }
 
 const (
-	lowest     = 0.3 // part of what waits that is in level 1
-	rankSteps  = 4   // of an octave
-	leastScore = -30 // of a seed, as a power of two
+	lowest     = 0.15 // part of what waits that is in level 1
+	next       = 0.55 // part of the others that is in the next level
 	ranksSize  = 256
 	everyRanks = 1024 // changes between two looks at the distribution
 )
@@ -51,8 +50,8 @@ func (r *ranks) move(from, to int) {
 	}
 }
 
-// divide gives each rank a level: the lowest to the ranks up to which 30 % of the URLs are, the next
-// to those up to which half of the rest are.
+// divide gives each rank a level: the lowest to the ranks up to which 15 % of the URLs are, the next
+// to those up to which 55 % of the rest are.
 func (r *ranks) divide() {
 	total := int64(0)
 	for i := range r.waiting {
@@ -65,7 +64,7 @@ func (r *ranks) divide() {
 		sum += max(0, r.waiting[i].Load())
 		for total > 0 && level < r.levels && float64(sum) >= limit*float64(total) {
 			level++
-			limit += (1 - limit) / 2
+			limit += (1 - limit) * next
 		}
 	}
 }

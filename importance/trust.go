@@ -174,7 +174,7 @@ func (s *byTrust) found(u sight) (level int) {
 		}
 		after := p.rank()
 		s.ranks.move(before, after)
-		if l := s.ranks.level(after); l > p.noted() {
+		if l := s.ranks.level(after); l > p.noted()+1 && l >= min(3, s.ranks.levels) { // a move has its price
 			level = l
 			p = newPurse(p.count(), min(l, 15), uint8(p>>8), p&whole)
 		}
