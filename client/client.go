@@ -79,12 +79,8 @@ func New(address string, o Options) (*Client, error) {
 	if o.Crawl != "" {
 		c.crawls = []string{o.Crawl}
 	}
-	if o.Wait == 0 {
-		c.o.Wait = 20 * time.Second
-	}
-	if o.Timeout == 0 {
-		c.o.Timeout = 30 * time.Second
-	}
+	c.o.Wait = cmp.Or(o.Wait, 20*time.Second)
+	c.o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	c.o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	wrong.If(c.o.Wait < time.Second || c.o.Wait > time.Minute, "out of range: Wait is %v; want 1s to 1m", o.Wait)
 	wrong.If(o.LeaseTime > 0 && o.LeaseTime < time.Second, "out of range: LeaseTime is %v; want 1s or more", o.LeaseTime)

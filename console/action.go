@@ -228,7 +228,7 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 		return Result{}, fmt.Errorf("%w: there is no action %.40q; there are %s", ErrAction, a.Do, strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
 	}
 	var scope frontier.Scope
-	if err := a.fits(do.takes); err != nil {
+	if err := a.fits(do); err != nil {
 		return Result{}, err
 	}
 	if a.Lease+a.Client != "" {
@@ -239,8 +239,6 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 		if scope, err = ScopeOf(c.f, a.Scope); err != nil {
 			return Result{}, fmt.Errorf("%w: %s: %w", ErrAction, a.Do, err)
 		}
-	} else if a.Scope != "" {
-		return Result{}, fmt.Errorf("%w: %s has no scope", ErrAction, a.Do)
 	}
 	if a.Dry {
 		x := c.concern(ctx, scope)
@@ -265,14 +263,13 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	return r, nil
 }
 
-// fits returns an error if an action has a member that has no effect on what it does: one beside do, scope
-// and these.
-func (a Action) fits(takes string) error {
+// fits returns an error if a has a member that has no effect.
+func (a Action) fits(do action) error {
 	given := map[string]json.RawMessage{}
 	b, _ := json.Marshal(a)
 	_ = json.Unmarshal(b, &given)
 	for _, member := range slices.Sorted(maps.Keys(given)) {
-		if !slices.Contains(strings.Fields("do scope "+takes), member) {
+		if !slices.Contains(strings.Fields("do "+do.takes), member) && (member != "scope" || !do.scoped) {
 			return fmt.Errorf("%w: %s has no %s", ErrAction, a.Do, member)
 		}
 	}
@@ -282,7 +279,7 @@ func (a Action) fits(takes string) error {
 type action struct {
 	scoped bool
 	sets   bool   // the setting also applies to hosts that come later
-	takes  string // members of an Action
+	takes  string // members of an Action beside do and scope
 	run    func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error)
 }
 

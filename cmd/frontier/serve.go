@@ -324,11 +324,7 @@ func (s *server) listen() (listeners, error) {
 	for name, address := range s.addresses() {
 		at, err := listenOn(address)
 		if err != nil {
-			want := "want a free address"
-			if name == "grpc" {
-				want += ", or off"
-			}
-			return l, fmt.Errorf("-%s: %w; %s", name, err, want)
+			return l, fmt.Errorf("-%s: %w; want a free address (-grpc may be off)", name, err)
 		}
 		l[name] = at
 	}

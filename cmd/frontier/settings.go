@@ -153,8 +153,8 @@ func (s *settings) judgeCrawl() {
 	for _, name := range []string{"dir", "checkpoint-dir", "temp", "warc", "seen", "stats"} {
 		path := s.find(name).Value.String()
 		info, err := os.Stat(path)
-		s.badIf(path != "" && err == nil && !info.IsDir(), "want a folder, and this is a file", name)
-		s.badIf(path != "" && err != nil && name == "temp", "want a folder that is there", name)
+		s.badIf(err == nil && !info.IsDir(), "want a folder, and this is a file", name)
+		s.badIf(err != nil && path != "" && name == "temp", "want a folder that is there", name)
 	}
 	if f, err := frontier.Open(context.Background(), frontier.Options{MemoryBudget: int64(s.memory)}); err != nil {
 		s.wrong(err, "memory")
