@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -435,8 +436,13 @@ func TestHealthComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := frontier.Open(t.Context(), Frontier(frontier.Options{}))
 		require.NoError(t, err)
-		var refusal error
-		svc, err := serve.New(f, serve.Options{Permit: func(context.Context, time.Time) error { return refusal }})
+		var refuses atomic.Bool
+		svc, err := serve.New(f, serve.Options{Permit: func(context.Context, time.Time) error {
+			if refuses.Load() {
+				return errors.New("no majority")
+			}
+			return nil
+		}})
 		require.NoError(t, err)
 		s, err := New(t.Context(), svc, Options{TempDir: t.TempDir()})
 		require.NoError(t, err)
@@ -450,9 +456,9 @@ func TestHealthComesBack(t *testing.T) {
 			require.Equal(t, want, w.said)
 		}
 		check(grpc_health_v1.HealthCheckResponse_SERVING)
-		refusal = errors.New("no majority")
+		refuses.Store(true)
 		check(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
-		refusal = nil
+		refuses.Store(false)
 		check(grpc_health_v1.HealthCheckResponse_SERVING)
 		require.NoError(t, s.Close())
 		check(grpc_health_v1.HealthCheckResponse_NOT_SERVING)

@@ -41,7 +41,7 @@ func other(x *option) string {
 		"recrawl-new-max": "0.75", "recrawl-budget": "100000/d", "ext": "-", "schemes": "https", "content-types": "text/html", "user-agent": "bot \"é\" \\1", "seeds": "http://a.example/",
 		"contact": "me@a.example", "ports": "any", "log-format": "json", "order": "links", "seeds-file": listOfSeeds, "header": "*.example Accept-Language: de", "cookie": "a.example session=file:testdata/login",
 		"auth": "a.example basic file:testdata/login", "proxy-for": "*.example socks5://127.0.0.1:1080", "rule": "*.example delay=5s limit-pages=7",
-		"frontier": "http://127.0.0.1:8348", "frontier-token": "file:testdata/login",
+		"frontier": "http://127.0.0.1:8348", "frontier-token": "file:testdata/login", "temp": "testdata",
 	}[x.Name]; ok {
 		return v
 	}

@@ -127,7 +127,7 @@ func TestWorth(t *testing.T) {
 		}
 		e := frontier.Entry{URL: "http://a.example/2", Depth: 1, Host: "a.example"}
 		est.Found(e)
-		want := console.Worth{Links: 2, Level: 4, Pages: 30, Useful: 8. / 38}
+		want := console.Worth{Links: 2, Level: 4, Pages: 30, Useful: 9. / 39}
 		if score == importance.Trust {
 			want.Cash, want.Level = est.Explain(e).Worth, est.Explain(e).Level
 			assert.Positive(t, want.Cash)
