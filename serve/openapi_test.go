@@ -184,7 +184,7 @@ func (stated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(state)
 }
 
-// The state of a fleet is described, and a server alone has none.
+// The state of a fleet is described, and a server alone does not have one.
 func TestAFleetIsDescribed(t *testing.T) {
 	x := serve(t, Options{Fleet: stated{}})
 	doc := described(t)

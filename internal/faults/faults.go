@@ -1,4 +1,4 @@
-// Package faults collects what is wrong with settings, so that whoever has set them learns of every
+// Package faults collects what is wrong with settings, so that their author learns of every
 // fault at once. A List belongs to its caller.
 package faults
 

@@ -133,7 +133,7 @@ type sender[M, A any] struct {
 	acked  atomic.Int64
 }
 
-// sending opens a stream on which so many messages may be unacknowledged. judge returns an error for an
+// sending opens a stream on which a number of messages may be unacknowledged. judge returns an error for an
 // acknowledgement that ends it.
 func sending[M, A any](ctx context.Context, open func(context.Context, ...grpc.CallOption) (grpc.BidiStreamingClient[M, A], error), most int, judge func(*A) error) (*sender[M, A], error) {
 	ctx, cancel := context.WithCancel(ctx)
