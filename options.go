@@ -4,7 +4,7 @@
 package frontier
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/unit"
@@ -146,15 +147,12 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.MemoryBudget == 0 {
-		o.MemoryBudget = 256 << 20
-		if o.Spill != nil {
-			o.MemoryBudget = 512 << 20
-		}
+	budget := int64(256 << 20)
+	if o.Spill != nil {
+		budget = 512 << 20
 	}
-	if o.Priorities == 0 {
-		o.Priorities = 8
-	}
+	o.MemoryBudget = cmp.Or(o.MemoryBudget, budget)
+	o.Priorities = cmp.Or(o.Priorities, 8)
 	if o.Prioritizer == nil {
 		o.Prioritizer = ByDepth(o.Priorities)
 	}
@@ -170,18 +168,10 @@ func (o Options) withDefaults() Options {
 	if o.HostKey == nil {
 		o.HostKey = HostName
 	}
-	if o.HostConcurrency == 0 {
-		o.HostConcurrency = 1
-	}
-	if o.tuning.Quantum == 0 {
-		o.tuning.Quantum = quantum
-	}
-	if o.tuning.ParkAfter == 0 {
-		o.tuning.ParkAfter = parkAfter
-	}
-	if o.LeaseTime == 0 {
-		o.LeaseTime = 10 * time.Minute
-	}
+	o.HostConcurrency = cmp.Or(o.HostConcurrency, 1)
+	o.tuning.Quantum = cmp.Or(o.tuning.Quantum, quantum)
+	o.tuning.ParkAfter = cmp.Or(o.tuning.ParkAfter, parkAfter)
+	o.LeaseTime = cmp.Or(o.LeaseTime, 10*time.Minute)
 	if o.Retry == nil {
 		o.Retry = DefaultRetries()
 	}
@@ -202,68 +192,44 @@ const longestLease = 30 * 24 * time.Hour
 const minResident = 8 << 20
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.Priorities < 1 || o.Priorities > maxPriorities {
-		bad("Priorities is %d; want 1 to %d", o.Priorities, maxPriorities)
+	wrong := faults.List(unit.CheckAll("", o))
+	wrong.If(o.Priorities < 1 || o.Priorities > maxPriorities, "Priorities is %d; want 1 to %d", o.Priorities, maxPriorities)
+	wrong.If(o.HostConcurrency < 1 || o.HostConcurrency > maxConcurrency, "HostConcurrency is %d; want 1 to %d", o.HostConcurrency, maxConcurrency)
+	wrong.If(o.LeaseTime > longestLease, "LeaseTime is %v; want at most 720h", o.LeaseTime)
+	if p, ok := o.Prioritizer.(withLevels); ok {
+		wrong.If(p.levels < 1 || p.levels > o.Priorities, "Prioritizer is %s with %d; want 1 to Priorities, which is %d", p.name, p.levels, o.Priorities)
 	}
-	if o.HostConcurrency < 1 || o.HostConcurrency > maxConcurrency {
-		bad("HostConcurrency is %d; want 1 to %d", o.HostConcurrency, maxConcurrency)
-	}
-	errs = append(errs, unit.CheckAll("", o)...)
-	if o.LeaseTime > longestLease {
-		bad("LeaseTime is %v; want at most 720h", o.LeaseTime)
-	}
-	if p, ok := o.Prioritizer.(withLevels); ok && (p.levels < 1 || p.levels > o.Priorities) {
-		bad("Prioritizer is %s with %d; want 1 to Priorities, which is %d", p.name, p.levels, o.Priorities)
-	}
-	errs = append(errs, checkDelay("Delay", o.Delay)...)
-	errs = append(errs, checkDelay("GroupDelay", o.GroupDelay)...)
-	if err := selector.Check(o.Selector, o.Priorities); err != nil {
-		bad("Selector: %w", err)
-	}
-	errs = append(errs, checkRetry("Retry", o.Retry)...)
-	errs = append(errs, o.Backoff.check()...)
-	errs = append(errs, o.Quarantine.check()...)
+	wrong.Add(checkDelay("Delay", o.Delay)...)
+	wrong.Add(checkDelay("GroupDelay", o.GroupDelay)...)
+	err := selector.Check(o.Selector, o.Priorities)
+	wrong.If(err != nil, "Selector: %w", err)
+	wrong.Add(checkRetry("Retry", o.Retry)...)
+	wrong.Add(o.Backoff.check()...)
+	wrong.Add(o.Quarantine.check()...)
 	fixed, least := int64(0), int64(minResident)
 	if o.Spill != nil { // what it knows of URLs may take the rest: it opens again
 		fixed, least = o.Spill.Footprint(), minResident/2
 	}
-	if o.Keep && o.NoDedup {
-		bad("Keep is set with NoDedup; want one of them")
-	}
-	if o.MemoryBudget > maxBudget {
-		bad("MemoryBudget is %d; want at most %d", o.MemoryBudget, int64(maxBudget))
-	}
-	if o.MemoryBudget < fixed+least {
-		bad("MemoryBudget is %d; want at least %d, including %d for the Spill", o.MemoryBudget, fixed+least, fixed)
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("frontier: options: %w", errors.Join(errs...))
+	wrong.If(o.Keep && o.NoDedup, "Keep is set with NoDedup; want one of them")
+	wrong.If(o.MemoryBudget > maxBudget, "MemoryBudget is %d; want at most %d", o.MemoryBudget, int64(maxBudget))
+	wrong.If(o.MemoryBudget < fixed+least, "MemoryBudget is %d; want at least %d, including %d for the Spill", o.MemoryBudget, fixed+least, fixed)
+	return wrong.Of("frontier: options")
 }
 
 const maxDelay = row.MaxDelay
 
 func checkDelay(name string, d DelayPolicy) []error {
-	var errs []error
+	var wrong faults.List
 	switch d := d.(type) {
 	case factorDelay:
-		if !(d.k >= 0) || math.IsInf(d.k, 0) || d.min < 0 || d.max < d.min {
-			errs = append(errs, fmt.Errorf("%s is FactorDelay(%v, %v, %v); want a finite k >= 0 and 0 <= min <= max", name, d.k, d.min, d.max))
-		} else if unit.Missing(d.min, unit.Least) || unit.Missing(d.max, unit.Least) {
-			errs = append(errs, fmt.Errorf("%s is FactorDelay(%v, %v, %v); want bounds of 0 or at least 1ms: is the unit missing?", name, d.k, d.min, d.max))
-		}
+		bad := !(d.k >= 0) || math.IsInf(d.k, 0) || d.min < 0 || d.max < d.min
+		wrong.If(bad, "%s is FactorDelay(%v, %v, %v); want a finite k >= 0 and 0 <= min <= max", name, d.k, d.min, d.max)
+		wrong.If(!bad && (unit.Missing(d.min, unit.Least) || unit.Missing(d.max, unit.Least)), "%s is FactorDelay(%v, %v, %v); want bounds of 0 or at least 1ms: is the unit missing?", name, d.k, d.min, d.max)
 	case fixedDelay:
-		if err := unit.Check(name+": FixedDelay", time.Duration(d), unit.Least); err != nil {
-			errs = append(errs, err)
-		}
+		wrong.Add(unit.Check(name+": FixedDelay", time.Duration(d), unit.Least))
 	}
-	if m := d.Max(); m > maxDelay {
-		errs = append(errs, fmt.Errorf("%s may last %v; want at most %v", name, m, maxDelay))
-	}
-	return errs
+	wrong.If(d.Max() > maxDelay, "%s may last %v; want at most %v", name, d.Max(), maxDelay)
+	return wrong
 }
 
 // hostNames is a fingerprint of a HostKey: of what it returns for some URLs.
