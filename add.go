@@ -32,6 +32,7 @@ type newEntry struct {
 	index    int
 	hash     uint64 // of host
 	host     string
+	url      string // empty, or that of body
 	mark     storage.Mark
 	due      int64 // nanoseconds since Open; 0: waiting at once
 	body     []byte
@@ -368,7 +369,7 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 			return &mistakeError{err: err, code: true}
 		}
 	}
-	n.host, n.hash, n.crawl, n.priority, n.force = host, s.core.HashOf(host), e.Crawl, p, e.Force
+	n.host, n.url, n.hash, n.crawl, n.priority, n.force = host, e.URL, s.core.HashOf(host), e.Crawl, p, e.Force
 	if !s.opts.NoDedup {
 		n.mark = s.markOf(host, e.Crawl, e.URL)
 	}

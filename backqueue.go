@@ -85,8 +85,11 @@ func (s *shard) entryLocked(ref arena.Ref, h *mercator.Host) (e Entry, attempt i
 }
 
 // entryOf copies what a body says of a URL of a host, its crawl excepted.
-func entryOf(b *record.Body, host string) Entry {
-	e := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight}
+func entryOf(b *record.Body, host string) Entry { return entryAt(string(b.URL), b, host) }
+
+// entryAt is entryOf with the URL that the body has.
+func entryAt(url string, b *record.Body, host string) Entry {
+	e := Entry{URL: url, Depth: b.Depth, Weight: b.Weight}
 	if b.Named {
 		e.Host = host
 	}

@@ -44,7 +44,8 @@ func (f *Frontier) dispatchLocked() {
 		f.rises.Begin()
 		f.sweepers.Go(f.rises.round)
 	}
-	if !f.awaited() && len(f.contacts) == 0 && f.rises.NextRound() == instant.Never {
+	if !f.awaited() && len(f.contacts) == 0 {
+		f.armLocked(f.last)
 		return
 	}
 	now := f.nowLocked()
@@ -132,11 +133,13 @@ func (f *Frontier) refuseLocked(err error) {
 
 // armLocked makes sure that the timer fires at the next event.
 func (f *Frontier) armLocked(now int64) {
-	if !f.awaited() && len(f.contacts) == 0 && f.drained == nil && f.rises.NextRound() == instant.Never || f.closed {
-		return
-	}
 	at := f.core.Expiry.Min()
-	if !f.draining {
+	switch {
+	case f.closed:
+		return
+	case !f.awaited() && len(f.contacts) == 0 && f.drained == nil: // no call waits
+		at = f.rises.NextRound()
+	case !f.draining:
 		at = min(f.core.NextEvent(now), f.readEventLocked(now), f.hintsDueLocked(), f.rises.NextRound(), f.tellWaitLocked(now))
 	}
 	if at == instant.Never || f.timer != nil && f.timerAt <= at && f.timerAt > now {

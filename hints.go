@@ -443,7 +443,7 @@ func (r *risers) tell(o *op) {
 		e := &o.found[i]
 		b, p := record.Must(e.body), 0
 		if r.by != nil {
-			x := entryOf(&b, e.host)
+			x := entryAt(e.url, &b, e.host)
 			x.Crawl = e.crawl
 			p = min(r.by.Found(x), f.opts.Priorities)
 		}
