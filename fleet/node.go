@@ -499,6 +499,27 @@ func (n *Node) Drain(ctx context.Context, back bool) error {
 	return nil
 }
 
+// Forget ends what is known of a node that was removed and is not alive. If it joins again, it is known again.
+func (n *Node) Forget(ctx context.Context, node string) error {
+	e, err := n.o.Engine.Get(ctx, nodeKey+node)
+	if err != nil || e.Revision == 0 {
+		return err
+	}
+	var row sessionRow
+	if err = json.Unmarshal(e.Value, &row); err == nil && !row.Dead {
+		err = errors.New("it is alive")
+	}
+	row.Gone = true
+	value, bad := json.Marshal(row)
+	if err = errors.Join(err, bad); err == nil {
+		_, err = n.o.Engine.Put(ctx, nodeKey+node, value, e.Revision)
+	}
+	if err != nil {
+		return fmt.Errorf("fleet: forget node %s: %w", node, err)
+	}
+	return nil
+}
+
 // Leave hands over all partitions and ends the session, so that others need not wait for it. The node
 // is of no use after that.
 func (n *Node) Leave(ctx context.Context) error {

@@ -75,7 +75,7 @@ func (n *Node) State() State {
 	s := State{Node: n.o.Node, Confirmed: ok, Nodes: []NodeState{}, Partitions: []PartitionState{}}
 	for _, key := range n.view.keys(nodeKey) {
 		var r sessionRow
-		if e, ok := n.view.get(key, &r); ok {
+		if e, ok := n.view.get(key, &r); ok && !r.Gone {
 			s.Nodes = append(s.Nodes, NodeState{r.Node, r.Address, !r.Dead, n.since(e.at), r.Leaving && !r.Dead, nil})
 			if c, ok := clocks[r.Node]; ok {
 				s.Nodes[len(s.Nodes)-1].Clock = &Clock{c.ahead.Seconds(), c.within.Seconds()}

@@ -32,6 +32,7 @@ type sessionRow struct {
 	Count   uint64 `json:"count"`             // of renewals
 	Leaving bool   `json:"leaving,omitempty"` // it takes no more partitions
 	Dead    bool   `json:"dead,omitempty"`    // for good
+	Gone    bool   `json:"gone,omitempty"`    // the node was removed: operators need not see it
 }
 
 // partRow is the entry of a partition.

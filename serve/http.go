@@ -66,7 +66,7 @@ var routes = []route{
 	{"GET", "/v1/export", Operate, toConsole("/api/export", ""), ""},
 	{"POST", "/v1/import", Operate, (*Service).postImport, ""},
 	{"GET", "/v1/fleet", Look, (*Service).fleet, ""},
-	{"POST", "/v1/fleet", Operate, (*Service).fleet, "drain back"},
+	{"POST", "/v1/fleet", Operate, (*Service).fleet, "drain back admit at remove"},
 	{"GET", "/metrics", Look, toConsole("/metrics", ""), anyQuery},
 	{"GET", "/livez", Anonymous, (*Service).getLive, anyQuery},
 	{"GET", "/readyz", Anonymous, (*Service).getReady, anyQuery},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,6 +58,29 @@ func drainCommand() *cli.Command {
 				}
 				s, err = askFleet(ctx, cmd.String("dir"), "GET", "")
 			}
+			if err != nil {
+				return err
+			}
+			return newPrinter(cmd).show(s, s.Lines()...)
+		},
+	}
+}
+
+func memberCommand() *cli.Command {
+	return &cli.Command{
+		Name: "member", ArgsUsage: "[NAME=HOST:PORT]", Usage: "let a machine with a new folder take part in a fleet, or in place of one that lost its disk",
+		Flags: []cli.Flag{dirFlag, jsonFlag, &cli.StringFlag{Name: "remove", Usage: "machine `NAME`, which was stopped or died, takes part no more"}},
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			out, args := cmd.String("remove"), cmd.Args().Slice()
+			name, at, ok := strings.Cut(strings.Join(args, " "), "=")
+			if len(args) > 1 || (out != "") == (len(args) > 0) || len(args) > 0 && (!ok || name == "") {
+				return usageError("want NAME=HOST:PORT, or -remove NAME")
+			}
+			change := url.Values{"admit": {name}, "at": {at}}
+			if out != "" {
+				change = url.Values{"remove": {out}}
+			}
+			s, err := askFleet(ctx, cmd.String("dir"), "POST", "?"+change.Encode())
 			if err != nil {
 				return err
 			}
@@ -164,7 +188,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		Fleet: fleet.Options{
 			Node: f.node, Dir: filepath.Join(s.dir, "fleet"), Engine: engine, TTL: f.ttl, Store: spill.Options{MemoryBudget: storeMemory(s.memory), Logger: log}, Logger: log,
 		},
-		Inside: inside, Local: forCommands(filepath.Join(s.dir, "fleet"), func(what string, err error) { log.Warn(what, "error", err) }), Failed: engine.Failed(), Leases: filepath.Join(s.dir, contactsFile), Grace: s.grace,
+		Inside: inside, Local: forCommands(filepath.Join(s.dir, "fleet"), func(what string, err error) { log.Warn(what, "error", err) }), Members: engine, Failed: engine.Failed(), Leases: filepath.Join(s.dir, contactsFile), Grace: s.grace,
 		Serve: func(ctx context.Context, x crossing.Served) error { return s.serve(ctx, x, log) },
 	})
 }

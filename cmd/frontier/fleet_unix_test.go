@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -227,4 +228,32 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 	for _, m := range []*machine{last, gone} {
 		within(time.Minute, "a majority is back", func() bool { return m.ready() })
 	}
+
+	third := all[slices.IndexFunc(all, func(m *machine) bool { return m != last && m != gone })]
+	third.start(t, strings.Join(peers, ","))
+	within(time.Minute, "three again", func() bool { return third.ready() })
+	require.NoError(t, gone.cmd.Process.Kill()) // and its disk
+	_ = gone.cmd.Wait()
+	require.NoError(t, os.RemoveAll(gone.dir))
+	gone.start(t, strings.Join(peers, ","))
+	require.Error(t, gone.cmd.Wait(), "an empty folder does not take part under the old name")
+	it := peers[slices.Index(all, gone)]
+	log, err := os.ReadFile(gone.log)
+	require.NoError(t, err)
+	require.Contains(t, string(log), "frontier member "+it)
+	within(time.Minute, "let in", func() bool {
+		code, out, said = operate(t, "member", "-dir", last.dir, it)
+		return code == 0
+	})
+	require.Contains(t, out, "as node "+last.name+" sees it")
+	gone.start(t, strings.Join(peers, ","))
+	within(time.Minute, "the machine with a new disk is ready", func() bool { return gone.ready() })
+	code, _, said = operate(t, "member", "-dir", last.dir, "-remove", gone.name)
+	require.NotZero(t, code)
+	require.Contains(t, said, "is alive: stop it first")
+	require.NoError(t, gone.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, gone.cmd.Wait())
+	code, out, said = operate(t, "member", "-dir", last.dir, "-remove", gone.name)
+	require.Zero(t, code, said)
+	require.NotContains(t, out, "node "+gone.name+"\t")
 }

@@ -73,6 +73,7 @@ var examples = map[string][]string{
 	"checkpoint": {"frontier checkpoint -dir state"},
 	"stop":       {"frontier stop -dir state"},
 	"drain":      {"frontier drain -dir state", "frontier drain -dir state -back"},
+	"member":     {"frontier member -dir a d=10.0.0.4:8349", "frontier member -dir a -remove d"},
 	"export":     {"frontier export -dir state crawl.jsonl"},
 	"import":     {"frontier import -dir state crawl.jsonl"},
 	"repair":     {"frontier repair -dir state repaired"},

@@ -154,7 +154,7 @@ func TestServeOptionsWithoutEffect(t *testing.T) {
 var flagsAlone = map[string]string{
 	"top": "every", "hosts": "n after scope reason match sort sunk", "explain": "", "urls": "n after", "ends": "n links outcome host rule", "retry": "outcome host rule",
 	"block": "for", "limit": "each pages bytes errors waiting depth", "delete": "yes", "add": "crawl", "now": "crawl", "changed": "at",
-	"leases": "n client", "end-leases": "client lease", "drain": "back",
+	"leases": "n client", "end-leases": "client lease", "drain": "back", "member": "remove",
 	"plan": "model periods period budget strategy",
 }
 

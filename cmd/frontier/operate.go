@@ -188,6 +188,7 @@ func operateCommands() []*cli.Command {
 			looking("checkpoint", "", "copy a running crawl, for backup", simple("checkpoint")),
 			looking("stop", "", "stop a running crawl in good order", simple("stop")),
 			drainCommand(),
+			memberCommand(),
 			looking("export", "[FILE]", "write the whole crawl as text, to a file or to the standard output", export),
 			importCommand(),
 			repairCommand(),

@@ -53,13 +53,14 @@ type Crossing struct {
 	absent map[string]*handed // its listeners, by address
 	slots  chan struct{}      // pipes through this machine
 
-	mu     sync.Mutex
-	public map[string]net.Addr // guarded by mu
-	client *http.Client        // guarded by mu; to other machines
-	node   *fleet.Node         // guarded by mu; nil before it has joined
-	here   map[string]*handed  // guarded by mu; where the frontier is served in this process, by address
-	open   map[net.Conn]string // guarded by mu; pipes from here, and the address inside that they lead to
-	over   chan struct{}       // closed by Close
+	mu      sync.Mutex
+	public  map[string]net.Addr // guarded by mu
+	client  *http.Client        // guarded by mu; to other machines
+	node    *fleet.Node         // guarded by mu; nil before it has joined
+	members Members             // guarded by mu; or nil
+	here    map[string]*handed  // guarded by mu; where the frontier is served in this process, by address
+	open    map[net.Conn]string // guarded by mu; pipes from here, and the address inside that they lead to
+	over    chan struct{}       // closed by Close
 }
 
 // New returns a Crossing without clients.

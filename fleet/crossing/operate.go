@@ -3,24 +3,41 @@
 package crossing
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/seed-7440039f/frontier/fleet"
 )
 
 // Path is where operators ask. GET says what this machine knows of the fleet, as fleet.State. POST with
-// ?drain=NODE drains a machine, and with &back=true lets it take the frontier again.
+// ?drain=NODE drains a machine, and with &back=true lets it take the frontier again; ?admit=NODE&at=HOST:PORT
+// and ?remove=NODE change who takes part.
 const Path = "/v1/fleet"
+
+// changeTime is how long a change may take.
+const changeTime = 30 * time.Second
+
+// Members are the servers of the engine, as package etcd has them.
+type Members interface {
+	// Admit lets a node in that has an empty folder: a new one, or in place of the one of this name.
+	Admit(ctx context.Context, node, address string) error
+	// Remove ends the part of a node.
+	Remove(ctx context.Context, node string) error
+}
 
 // ServeHTTP answers at Path. It does not know who may ask.
 func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	x.mu.Lock()
-	node, client := x.node, x.client
+	node, client, members := x.node, x.client, x.members
 	x.mu.Unlock()
 	if node == nil {
 		fail(w, http.StatusServiceUnavailable, "this machine has not joined the fleet yet")
@@ -28,27 +45,51 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodPost {
 		s, q := node.State(), r.URL.Query()
-		name, back := q.Get("drain"), q.Get("back")
+		in, out, back := q.Get("admit"), q.Get("remove"), q.Get("back")
+		name := q.Get("drain") + in + out
 		at := slices.IndexFunc(s.Nodes, func(n fleet.NodeState) bool { return n.Node == name && n.Alive })
+		ctx, cancel := context.WithTimeout(r.Context(), changeTime)
+		defer cancel()
 		status, err := http.StatusServiceUnavailable, error(nil)
 		switch {
 		case back != "" && back != "true" && back != "false":
 			status, err = http.StatusBadRequest, fmt.Errorf("back is %.64q; want true or false", back)
+		case in+out != "" && at >= 0:
+			status, err = http.StatusConflict, fmt.Errorf("machine %s is alive: stop it first", name)
+		case in+out != "" && members == nil:
+			status, err = http.StatusNotFound, errors.New("this engine does not say who takes part")
+		case in != "":
+			if status, err = http.StatusBadRequest, reachable(q.Get("at")); err == nil {
+				status, err = http.StatusServiceUnavailable, members.Admit(ctx, in, q.Get("at"))
+			}
+		case out != "":
+			if err = members.Remove(ctx, out); err == nil {
+				err = node.Forget(ctx, out)
+			}
 		case at < 0:
 			status, err = http.StatusNotFound, fmt.Errorf("drain is %.64q; want the name of a machine that is alive", name)
 		case name != s.Node:
-			err = pass(w, client, s.Nodes[at].Address+Path+"?"+q.Encode())
+			if err = pass(w, client, s.Nodes[at].Address+Path+"?"+q.Encode()); err == nil {
+				return
+			}
 		default:
-			err = node.Drain(r.Context(), back == "true")
+			err = node.Drain(ctx, back == "true")
 		}
 		if err != nil {
 			fail(w, status, err.Error())
-		}
-		if err != nil || name != s.Node {
 			return
 		}
 	}
 	answer(w, http.StatusOK, node.State())
+}
+
+// reachable returns an error for an address at which no machine can be reached.
+func reachable(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
+		return fmt.Errorf("at is %.128q; want HOST:PORT", address)
+	}
+	return nil
 }
 
 // pass lets another machine answer.

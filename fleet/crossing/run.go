@@ -41,6 +41,8 @@ type Node struct {
 	Inside net.Listener
 	// Local is where operators of this machine reach it, whichever has the frontier. Run closes it. Nil: nowhere.
 	Local net.Listener
+	// Members are changed by operators. Nil: they cannot be.
+	Members Members
 	// Failed has an error if the engine fails.
 	Failed <-chan error
 	// Leases is the file in which Serve keeps which leases clients have.
@@ -80,7 +82,7 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 		return err
 	}
 	x.mu.Lock()
-	x.node, x.client = node, client
+	x.node, x.client, x.members = node, client, n.Members
 	x.mu.Unlock()
 	web, local := x.server(x.inside(node)), x.server(x)
 	go func() { _ = web.Serve(at) }()

@@ -38,7 +38,8 @@ type Options struct {
 	// Node is this node's name, one of Peers.
 	Node string
 	// Peers has the address, HOST:PORT, of each node's server. A fleet begins when all of them are
-	// there; from then on a majority is enough. Three or five are sensible.
+	// there; from then on a majority is enough, and Admit and Remove say who takes part: of Peers, a server
+	// with a folder that is not empty needs its own only. Three or five are sensible.
 	Peers map[string]string
 	// Dir is a folder of this server alone. It is made if there is none.
 	Dir string
@@ -65,6 +66,7 @@ const (
 type Engine struct {
 	server *embed.Etcd
 	client *clientv3.Client
+	scheme string // of the servers' addresses
 }
 
 var _ fleet.Engine = (*Engine)(nil)
@@ -75,13 +77,16 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fleet: etcd: %w", err)
 	}
+	if err := o.begin(ctx, cfg); err != nil {
+		return nil, fmt.Errorf("fleet: etcd: %w", err)
+	}
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("fleet: etcd: %w", err)
 	}
 	select {
 	case <-server.Server.ReadyNotify():
-		return &Engine{server, v3client.New(server.Server)}, nil
+		return &Engine{server, v3client.New(server.Server), cfg.AdvertisePeerUrls[0].Scheme}, nil
 	case err = <-server.Err():
 	case <-server.Server.StopNotify():
 		err = errors.New("the server stopped")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"time"
 )
@@ -24,11 +25,12 @@ const (
 	killTwo     fault = "kill two"
 	killAll     fault = "kill all"
 	killFetcher fault = "kill fetcher"
+	loseDisk    fault = "lose disk" // and the machine takes part again with a new one
 )
 
 // kinds has each kind once for each share that it has.
 var kinds = []fault{
-	killOwner, killOwner, killOwner, killOther, freezeOwner, freezeOwner, freezeOther, handOver, handOver, endThenKill, endOther, killTwo, killAll, killFetcher,
+	killOwner, killOwner, killOwner, killOther, freezeOwner, freezeOwner, freezeOther, handOver, handOver, endThenKill, endOther, killTwo, killAll, killFetcher, loseDisk, loseDisk,
 }
 
 const (
@@ -121,6 +123,11 @@ func (f *faulter) one(ctx context.Context, kind fault) {
 		f.kill(at, after, owner, other)
 	case killAll:
 		f.kill(at, f.between(0, 5*time.Second), 0, 1, 2)
+	case loseDisk:
+		if owner >= 0 && f.r.IntN(2) == 0 {
+			other = owner
+		}
+		f.lose(at, after, other)
 	case killFetcher:
 		p := f.fetchers[f.r.IntN(len(f.fetchers))]
 		f.tell(at, "fetcher %s is back in %v", p.name, after)
@@ -152,6 +159,34 @@ func (f *faulter) kill(e *event, after time.Duration, nodes ...int) {
 		}
 		f.comeBack(after, f.nodes.nodes[i])
 	}
+}
+
+// lose kills a node and removes its folder. After a while the others let it in with an empty one.
+func (f *faulter) lose(e *event, after time.Duration, i int) {
+	p, number := f.nodes.nodes[i], len(f.events)
+	f.tell(e, "%s, back in %v", p.name, after.Round(time.Millisecond))
+	p.kill()
+	f.nodes.gone(i)
+	err := os.RemoveAll(f.nodes.folders[i])
+	f.back.Go(func() {
+		time.Sleep(after)
+		began := time.Now()
+		for err == nil {
+			if err = f.nodes.admit(i); err == nil {
+				f.say("fault %d: %s is let in, after %v", number, p.name, time.Since(began).Round(time.Millisecond))
+				err = p.begin()
+				break
+			}
+			if time.Since(began) < backTime {
+				err = nil
+				time.Sleep(time.Second)
+			}
+		}
+		if err != nil {
+			f.troubles++
+			f.say("TROUBLE: %s does not take part again: %v", p.name, err)
+		}
+	})
 }
 
 // freeze stops a node's process for a while.

@@ -7,8 +7,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,8 +100,10 @@ func (s *splitter) Write(b []byte) (int, error) {
 
 // cluster is the three nodes.
 type cluster struct {
-	nodes []*process
-	urls  []string
+	nodes   []*process
+	urls    []string
+	folders []string
+	peers   []string // NAME=HOST:PORT
 
 	mu     sync.Mutex
 	owner  int    // guarded by mu; -1: none that is known
@@ -120,9 +125,8 @@ func newCluster(binary, dir string, say func(string, ...any)) (*cluster, error) 
 		return nil, err
 	}
 	c := &cluster{owner: -1, joined: make([]bool, nodeCount)}
-	var peers []string
 	for i := range nodeCount {
-		peers = append(peers, fmt.Sprintf("%c=127.0.0.1:%d", 'a'+i, ports[i]))
+		c.peers = append(c.peers, fmt.Sprintf("%c=127.0.0.1:%d", 'a'+i, ports[i]))
 	}
 	for i := range nodeCount {
 		name, at := string(rune('a'+i)), fmt.Sprintf("127.0.0.1:%d", ports[nodeCount+i])
@@ -134,11 +138,11 @@ func newCluster(binary, dir string, say func(string, ...any)) (*cluster, error) 
 		if err != nil {
 			return nil, err
 		}
-		c.urls = append(c.urls, "http://"+at)
+		c.urls, c.folders = append(c.urls, "http://"+at), append(c.folders, folder)
 		c.nodes = append(c.nodes, &process{
 			name: name, log: log,
 			start: func() *exec.Cmd {
-				return exec.Command(binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(peers, ","), "-dir", folder, "-http", at,
+				return exec.Command(binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
 					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String())
 			},
 			lines: func(line string) { c.read(i, line, say) },
@@ -183,6 +187,22 @@ func (c *cluster) gone(i int) {
 	if c.owner == i {
 		c.owner = -1
 	}
+}
+
+// admit has another node let a node in that has an empty folder.
+func (c *cluster) admit(i int) error {
+	name, at, _ := strings.Cut(c.peers[i], "=")
+	other := (i + 1 + rand.IntN(len(c.urls)-1)) % len(c.urls)
+	a, err := http.Post(c.urls[other]+"/v1/fleet?"+url.Values{"admit": {name}, "at": {at}}.Encode(), "", nil)
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(a.Body)
+		return fmt.Errorf("%s: %s", a.Status, b)
+	}
+	return nil
 }
 
 // state returns who owns the frontier, or -1, and whether all nodes have joined.

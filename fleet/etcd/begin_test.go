@@ -1,0 +1,94 @@
+package etcd
+
+import (
+	"context"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func start(t *testing.T, o Options) (*Engine, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return Start(ctx, o)
+}
+
+// A server that lost its folder must not vote again under its name. Once it is let in anew, it takes part.
+func TestALostFolderIsReplaced(t *testing.T) {
+	all, options := three(t)
+	one, err := all[0].Put(t.Context(), "k", []byte("1"), 0)
+	require.NoError(t, err)
+	require.NoError(t, all[1].Close())
+	all[1] = nil
+	require.NoError(t, os.RemoveAll(options[1].Dir))
+	_, err = start(t, options[1])
+	require.ErrorContains(t, err, "frontier member n1="+options[1].Peers["n1"])
+
+	for range 2 { // once is enough
+		for err = all[0].Admit(t.Context(), "n1", options[1].Peers["n1"]); err != nil; err = all[0].Admit(t.Context(), "n1", options[1].Peers["n1"]) {
+			t.Log(err) // connections must have lasted for some seconds
+			time.Sleep(time.Second)
+		}
+	}
+	all[1], err = start(t, options[1])
+	require.NoError(t, err)
+	e, err := all[1].Get(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, one, e.Revision)
+
+	require.NoError(t, all[2].Close()) // two of three are enough again
+	all[2] = nil
+	for _, err = all[1].Put(t.Context(), "k", []byte("2"), one); err != nil; _, err = all[1].Put(t.Context(), "k", []byte("2"), one) {
+		if e, _ := all[0].Get(t.Context(), "k"); string(e.Value) == "2" {
+			break
+		}
+	}
+	all[2], err = start(t, options[2])
+	require.NoError(t, err)
+
+	more := options[0] // a fourth
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	more.Node, more.Dir = "n3", t.TempDir()
+	more.Peers = map[string]string{"n3": l.Addr().String()}
+	for node, at := range options[0].Peers {
+		more.Peers[node] = at
+	}
+	_, err = start(t, more)
+	require.ErrorContains(t, err, "frontier member n3=")
+	require.ErrorContains(t, all[0].Admit(t.Context(), "n3", options[0].Peers["n1"]), "is the address of node n1")
+	for err = all[0].Admit(t.Context(), "n3", more.Peers["n3"]); err != nil; err = all[0].Admit(t.Context(), "n3", more.Peers["n3"]) {
+		time.Sleep(time.Second)
+	}
+	fourth, err := start(t, more)
+	require.NoError(t, err)
+	e, err = fourth.Get(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, "2", string(e.Value))
+	require.NoError(t, all[0].Remove(t.Context(), "n3"))
+	require.NoError(t, all[0].Remove(t.Context(), "n3"))
+	_ = fourth.Close()
+	e, err = all[2].Get(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, "2", string(e.Value))
+}
+
+// A server with an empty folder waits for all others: those that are there might be a minority.
+func TestAnEmptyFolderWaitsForAll(t *testing.T) {
+	all, options := three(t)
+	for i := range all {
+		require.NoError(t, all[i].Close())
+		all[i] = nil
+	}
+	require.NoError(t, os.RemoveAll(options[1].Dir))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := Start(ctx, options[1])
+	require.ErrorContains(t, err, "not all of n0, n1, n2 are there")
+	_, err = os.Stat(options[1].Dir + "/member")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -1,0 +1,51 @@
+// This file changes who takes part.
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Admit lets a node in whose server has an empty folder and is reached at an address, HOST:PORT: a new
+// one, or in place of the one of this name, whose folder is lost and must never be used again. While a
+// majority of the others is not connected nothing changes. It may be repeated.
+func (e *Engine) Admit(ctx context.Context, node, address string) error {
+	at := e.scheme + "://" + address
+	all, err := e.client.MemberList(ctx)
+	if err != nil {
+		return fmt.Errorf("fleet: etcd: %w", err)
+	}
+	for _, m := range all.Members {
+		switch same := slices.Contains(m.PeerURLs, at); {
+		case same && m.Name == "":
+			return nil // it was let in, and has not started yet
+		case same && m.Name != node:
+			return fmt.Errorf("fleet: etcd: %s is the address of node %s", address, m.Name)
+		}
+	}
+	if err := e.Remove(ctx, node); err != nil {
+		return err
+	}
+	if _, err = e.client.MemberAdd(ctx, []string{at}); err != nil {
+		return fmt.Errorf("fleet: etcd: node %s was not let in yet; repeat it: %w", node, err)
+	}
+	return nil
+}
+
+// Remove ends the part of a node, which may be gone already. It never takes part again with its folder.
+func (e *Engine) Remove(ctx context.Context, node string) error {
+	all, err := e.client.MemberList(ctx)
+	if err == nil {
+		for _, m := range all.Members {
+			if m.Name == node {
+				_, err = e.client.MemberRemove(ctx, m.ID)
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("fleet: etcd: node %s was not removed: %w", node, err)
+	}
+	return nil
+}
