@@ -122,6 +122,10 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		return "", a.neutral(slot, res)
 	case fetch.ClassOf(err) == fetch.Blocked && !c.misled(siteOf(a.target), res, err):
 		return "", a.blocked(slot, err)
+	case fetch.ClassOf(err) == fetch.Store:
+		c.log.Warn("a robots.txt cannot be stored: it is requested again in a while", "url", fetch.Redact(a.target), "error", err)
+		c.gate.failed(a.site, false, 0, c.now())
+		return "", a.neutral(slot, res)
 	case err != nil && a.lastBroken(res):
 		c.log.Warn("robots.txt is incomplete at every try: it counts as it is", "site", a.site, "bytes", res.Body.Size(), "error", err)
 	case err != nil:

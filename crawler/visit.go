@@ -161,6 +161,10 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	case r.stopped(err):
 		p.Outcome.Result = frontier.Requeue
 		return false, r.done(l, p.Outcome)
+	case fetch.ClassOf(err) == fetch.Store: // neither the host nor the page is to blame
+		c.log.Warn("a body cannot be stored: its page comes again in a while", "url", fetch.Redact(l.Entry.URL), "error", err)
+		p.Outcome.Result, p.Outcome.RetryAfter = frontier.Requeue, max(res.RetryAfter, time.Minute)
+		return false, r.done(l, p.Outcome)
 	case fetch.ClassOf(err) == fetch.BadURL:
 		return false, r.drop(l, filter.Reason{Rule: "url", Detail: err.Error()})
 	case err != nil && c.outage.excuses(res, err):
