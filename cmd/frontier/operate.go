@@ -347,9 +347,10 @@ func priorityAction(_ *cli.Command, args []string) (console.Action, error) {
 		return a, nil
 	}
 	var err error
-	if a.N, err = strconv.Atoi(strings.Join(args, " ")); err != nil || a.N < 1 {
+	if a.N, err = strconv.Atoi(strings.Join(args, " ")); err != nil || a.N < 0 {
 		return a, usageError("priority: want a number from 1 on, or none")
 	}
+	a.None = a.N == 0
 	return a, nil
 }
 
