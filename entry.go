@@ -165,7 +165,8 @@ type Outcome struct {
 	// Ended is when the contact ended. Zero means now; so does a time before the lease
 	// began or after now, which must come from another clock.
 	Ended time.Time
-	// Duration is how long the fetch took; zero or less means since the lease began.
+	// Duration is how long the fetch took; zero or less means since the lease began. Done
+	// refuses one of less than a microsecond: 3 is not 3*time.Second. Raise what was measured.
 	Duration time.Duration
 	// RetryAfter is how long the host asked to be left alone, from Ended. It applies even
 	// if Uncontacted is set. Done refuses one of less than a microsecond: 3 is not
@@ -174,7 +175,8 @@ type Outcome struct {
 	// CrawlDelay, if positive, is from now on the least delay of this host
 	// (robots.txt's Crawl-delay); NoCrawlDelay forgets it; 0 changes nothing. Done refuses
 	// one of less than a millisecond: 10 is not 10*time.Second. Raise what a robots.txt
-	// asks for, which may be any fraction of a second, to a millisecond.
+	// asks for, which may be any fraction of a second, to a millisecond. No
+	// other may be below 0.
 	CrawlDelay time.Duration
 	// Modified is the page's Last-Modified; zero if unknown.
 	Modified time.Time
@@ -184,7 +186,7 @@ type Outcome struct {
 	Meta []byte
 	// Next is when to visit the URL again. If it has passed, that is as soon as the host
 	// allows. Zero leaves the choice to the retry policy (Failed) or to the Scheduler,
-	// which are not asked otherwise. PutOff requires a Next.
+	// which are not asked otherwise. PutOff requires a Next, and Requeue must not have one.
 	Next time.Time
 	// Move lets a URL that is PutOff come again in the crawl numbered Crawl, with all
 	// that is known about it, whether or not that crawl knows the URL. It stays known in

@@ -99,6 +99,7 @@ func (l *Limits) check(name string) error {
 	wrong.If(l.Depth < 0, "%s.Depth is %d; want >= 0", name, l.Depth)
 	wrong.Add(unit.CheckAll(name+".", *l)...)
 	wrong.If(l.Period > maxBlock, "%s.Period is %v; want at most %v", name, l.Period, maxBlock)
+	wrong.If(l.Period > 0 && l.Served == 0 && l.Bytes == 0 && l.Errors == 0, "%s.Period is %v; want Served, Bytes or Errors beside it", name, l.Period)
 	return errors.Join(wrong...)
 }
 

@@ -40,36 +40,31 @@ type plan struct {
 }
 
 func checkOutcome(o *Outcome) error {
-	if o.Result > PutOff {
+	o.Uncontacted = o.Uncontacted || o.Result == PutOff
+	switch {
+	case o.Result > PutOff:
 		return fmt.Errorf("%w: Result is %d; want 0 to %d", ErrOutcome, o.Result, PutOff)
-	}
-	if o.Result == PutOff {
-		if o.Next.IsZero() {
-			return fmt.Errorf("%w: put off without a Next", ErrOutcome)
-		}
-		o.Uncontacted = true
-	} else if o.Move {
+	case o.Result == PutOff && o.Next.IsZero():
+		return fmt.Errorf("%w: put off without a Next", ErrOutcome)
+	case o.Result == Requeue && !o.Next.IsZero():
+		return fmt.Errorf("%w: requeue with Next, but the URL comes at once; want put off", ErrOutcome)
+	case o.Result != PutOff && o.Move:
 		return fmt.Errorf("%w: %v with Move; want put off", ErrOutcome, o.Result)
-	}
-	if o.Crawl != 0 && !o.Move {
+	case o.Crawl != 0 && !o.Move:
 		return fmt.Errorf("%w: Crawl is %d without Move", ErrOutcome, o.Crawl)
-	}
-	if int(o.Failure) >= failures {
+	case int(o.Failure) >= failures:
 		return fmt.Errorf("%w: Failure is %d; want 0 to %d", ErrOutcome, o.Failure, failures-1)
-	}
-	if o.Failure != 0 && o.Result != Failed {
+	case o.Failure != 0 && o.Result != Failed:
 		return fmt.Errorf("%w: %v with Failure %v; want failed", ErrOutcome, o.Result, o.Failure)
-	}
-	if o.Uncontacted && o.Result != Denied && o.Result < Requeue {
+	case o.Uncontacted && o.Result != Denied && o.Result < Requeue:
 		return fmt.Errorf("%w: %v with Uncontacted; want denied or requeue", ErrOutcome, o.Result)
-	}
-	if unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted {
+	case unit.Missing(o.Duration, unit.Measured):
+		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("Duration", o.Duration, unit.Measured))
+	case unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted:
 		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("RetryAfter", o.RetryAfter, unit.Measured))
-	}
-	if unit.Missing(o.CrawlDelay, unit.Least) {
+	case o.CrawlDelay != NoCrawlDelay && (o.CrawlDelay < 0 || unit.Missing(o.CrawlDelay, unit.Least)):
 		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("CrawlDelay", o.CrawlDelay, unit.Least))
-	}
-	if len(o.Meta) > MaxMeta {
+	case len(o.Meta) > MaxMeta:
 		return fmt.Errorf("%w: Meta has %d bytes; want at most %d", ErrOutcome, len(o.Meta), MaxMeta)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"iter"
 	"slices"
 	"strings"
@@ -44,16 +45,18 @@ type WaitingURL struct {
 // Cursor names the URL's place in the listing: URLs goes on behind it. It is
 // printable, fit for a query string, and valid as long as the store is.
 func (u WaitingURL) Cursor() string {
-	return base64.RawURLEncoding.EncodeToString(append(binary.AppendUvarint(nil, u.seq), u.Host...))
+	b := append(binary.AppendUvarint(nil, u.seq), u.Host...)
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)))
 }
 
 func parseCursor(s string) (host string, seq uint64, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	seq, n := binary.Uvarint(b)
-	if err != nil || n <= 0 || hostkey.Check(string(b[max(0, n):])) != nil {
-		return "", 0, fmt.Errorf("frontier: URLs: malformed cursor %q", shortened(s))
+	end := max(0, len(b)-4)
+	seq, n := binary.Uvarint(b[:end])
+	if err != nil || n <= 0 || binary.BigEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) || hostkey.Check(string(b[n:end])) != nil {
+		return "", 0, fmt.Errorf("frontier: URLs: malformed cursor %q; want one from an earlier listing", shortened(s))
 	}
-	return string(b[n:]), seq, nil
+	return string(b[n:end]), seq, nil
 }
 
 // URLs yields the waiting URLs of a scope: hosts in domain order, their URLs in the order

@@ -61,7 +61,7 @@ func TestURLsErrors(t *testing.T) {
 		}
 		return nil
 	}
-	for _, bad := range []string{"!", "AA", "AAA!", "____________________"} {
+	for _, bad := range []string{"!", "AA", "AAA!", "____________________", "GARBAGE"} {
 		require.ErrorContains(t, first(context.Background(), bad), "malformed cursor", bad)
 	}
 	for _, err := range w.F.URLs(context.Background(), frontier.Host(""), "") {

@@ -216,7 +216,7 @@ func (w *work) visit(l Lease) error {
 	case err != nil:
 		o = Outcome{Result: Requeue}
 	case o.Result == Failed && w.ctx.Err() != nil:
-		o.Result, o.Failure = Requeue, 0
+		o.Result, o.Failure, o.Next = Requeue, 0, time.Time{}
 	}
 	ended := w.from.Done(l, o)
 	if ended == nil || errors.Is(ended, ErrNotLeased) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // Duration is a time.Duration that JSON writes as text: "1m30s".
@@ -65,14 +66,6 @@ func (l Limits) String() string {
 		text += ", within " + Ago(time.Duration(l.Period))
 	}
 	return text
-}
-
-// check refuses a limit without a period to count in.
-func (l Limits) check() error {
-	if l.Period != 0 && l.Served == 0 && l.Bytes == 0 && l.Errors == 0 {
-		return fmt.Errorf("%w: limits: a period needs a limit of pages (served), bytes or errors", ErrAction)
-	}
-	return nil
 }
 
 func limitsOf(l frontier.Limits) Limits {
@@ -139,14 +132,13 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 //
 //	pause, resume            Scope
 //	block                    Scope, Until or For; a zero Until ends the block
-//	delay                    Scope, Delay; without Delay the setting is removed
-//	concurrency              Scope, N; 0 removes the setting
-//	priority                 Scope, N; 0 removes the setting
+//	delay                    Scope, Delay
+//	concurrency, priority    Scope, N
 //	reprioritize             Scope, From, To
 //	standing                 Scope, a host, N: its URLs are served with N priorities more, or
 //	                         less if it is negative; 0 moves them back
-//	limit                    Scope, Limits for all its hosts together; without Limits it is removed
-//	host-limit               Scope, Limits for each of its hosts; without Limits it is removed
+//	limit                    Scope, Limits for all its hosts together
+//	host-limit               Scope, Limits for each of its hosts
 //	clear                    Scope: remove all settings of the scope
 //	delete                   Scope: delete its waiting and scheduled URLs;
 //	                         Dry: only count them
@@ -155,6 +147,9 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 //	crawl-now, add           URLs, Crawl, Depth; Options.Normalize spells the URLs,
 //	                         Options.Adding finds the Crawl
 //	checkpoint, stop
+//
+// For delay, concurrency, priority, reprioritize and limits, None in place of the value takes back
+// what is set.
 type Action struct {
 	Do     string     `json:"do"`
 	Scope  string     `json:"scope,omitempty"`
@@ -162,6 +157,7 @@ type Action struct {
 	For    Duration   `json:"for,omitzero"`
 	Delay  *Delay     `json:"delay,omitempty"`
 	N      int        `json:"n,omitempty"`
+	None   bool       `json:"none,omitempty"`
 	From   int        `json:"from,omitempty"`
 	To     int        `json:"to,omitempty"`
 	Limits Limits     `json:"limits,omitzero"`
@@ -230,6 +226,9 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	var scope frontier.Scope
 	if err := a.fits(do); err != nil {
 		return Result{}, err
+	}
+	if a.valueless() != a.None {
+		return Result{}, fmt.Errorf("%w: %s: want either %s, or none to take back what is set", ErrAction, a.Do, strings.Fields(do.takes)[0])
 	}
 	if a.Lease+a.Client != "" {
 		a.Scope = cmp.Or(a.Scope, "*")
@@ -308,7 +307,7 @@ var actions = map[string]action{
 		}
 		return said(c.f.BlockUntil(s, until), "%s is blocked until %s", s, until.UTC().Format(time.RFC3339))
 	}},
-	"delay": {true, true, "delay", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"delay": {true, true, "delay none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		p, err := a.Delay.policy()
 		if err != nil {
 			return Result{}, fmt.Errorf("%w: %w", ErrAction, err)
@@ -318,12 +317,12 @@ var actions = map[string]action{
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = p }), "the delay of %s is %s", s, delayWords(p))
 	}},
-	"concurrency": {true, true, "n", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"concurrency": {true, true, "n none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = a.N }), "%s has %s", s, number(a.N, "fetches at once"))
 	}},
-	"priority": {true, true, "n", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"priority": {true, true, "n none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		if most := len(c.f.Stats().WaitingBy); a.N < 0 || a.N > most {
-			return Result{}, fmt.Errorf("%w: priority: there is no priority %d; want 1 to %d, or 0 for none of its own", ErrAction, a.N, most)
+			return Result{}, fmt.Errorf("%w: priority: there is no priority %d; want 1 to %d, or none", ErrAction, a.N, most)
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priority, r.Priorities = a.N, frontier.PriorityMap{} }), "%s has %s", s, number(a.N, "for its priority"))
 	}},
@@ -344,22 +343,16 @@ var actions = map[string]action{
 		}
 		return said(c.f.SetStanding(host, a.N), "%s", text)
 	}},
-	"reprioritize": {true, true, "from to", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"reprioritize": {true, true, "to from none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		if a.From < 1 || a.From >= len(frontier.PriorityMap{}) || a.To < 0 || a.To >= len(frontier.PriorityMap{}) {
 			return Result{}, fmt.Errorf("%w: reprioritize from %d to %d: want priorities of the crawl", ErrAction, a.From, a.To)
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[a.From] = uint8(a.To) }), "%s: what has priority %d is served with %d", s, a.From, a.To)
 	}},
-	"limit": {true, true, "limits", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		if err := a.Limits.check(); err != nil {
-			return Result{}, err
-		}
+	"limit": {true, true, "limits none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = a.Limits.of() }), "%s may have %s", s, a.Limits)
 	}},
-	"host-limit": {true, true, "limits", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		if err := a.Limits.check(); err != nil {
-			return Result{}, err
-		}
+	"host-limit": {true, true, "limits none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = a.Limits.of() }), "each host of %s may have %s", s, a.Limits)
 	}},
 	"clear": {true, false, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
@@ -423,14 +416,17 @@ func number(n int, of string) string {
 }
 
 // lifts reports whether an action removes a setting.
-func (a Action) lifts() bool {
+func (a Action) lifts() bool { return a.None || a.Until != nil && a.Until.IsZero() }
+
+// valueless reports whether an action that sets a value has none.
+func (a Action) valueless() bool {
 	switch a.Do {
-	case "block":
-		return a.Until != nil && a.Until.IsZero()
 	case "delay":
 		return a.Delay == nil
 	case "priority", "concurrency":
 		return a.N == 0
+	case "reprioritize":
+		return a.To == 0
 	case "limit", "host-limit":
 		return a.Limits == Limits{}
 	}
@@ -460,19 +456,16 @@ func (c *Console) add(ctx context.Context, a Action, add func(context.Context, .
 		return Result{}, fmt.Errorf("%w: %s: no URLs", ErrAction, a.Do)
 	}
 	entries := make([]frontier.Entry, len(a.URLs))
-	var errs []error
+	var errs faults.List
 	for i, raw := range a.URLs {
 		u, err := c.o.Normalize(raw)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("URL %d of %d: %w", i+1, len(a.URLs), err))
-		}
+		errs.If(err != nil, "URL %d of %d: %w", i+1, len(a.URLs), err)
 		entries[i] = frontier.Entry{URL: u, Crawl: a.Crawl.Number, Depth: a.Depth}
 		if err != nil || c.o.Wanted == nil {
 			continue
 		}
-		if err := c.o.Wanted(entries[i]); err != nil {
-			errs = append(errs, fmt.Errorf("URL %d of %d is outside what the crawl is about: %w; to add it, give it to frontier crawl in the crawl's folder as a seed", i+1, len(a.URLs), err))
-		}
+		err = c.o.Wanted(entries[i])
+		errs.If(err != nil, "URL %d of %d is outside what the crawl is about: %w; to add it, give it to frontier crawl in the crawl's folder as a seed", i+1, len(a.URLs), err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrAction, err)

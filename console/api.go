@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
 )
 
@@ -133,7 +134,7 @@ func (c *Console) scan() (release func(), err error) {
 // query parses a request's parameters.
 type query struct {
 	r    *http.Request
-	errs []error
+	errs faults.List
 }
 
 func (q *query) str(name string) string { return q.r.FormValue(name) }
@@ -144,9 +145,7 @@ func (q *query) num(name string, most, otherwise int) int {
 		return otherwise
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		q.errs = append(q.errs, fmt.Errorf("%s: want a number, not %.40q", name, s))
-	}
+	q.errs.If(err != nil || n < 0, "%s: want a number, not %.40q", name, s)
 	return min(n, most)
 }
 
@@ -156,9 +155,7 @@ func (q *query) flag(name string) bool {
 		return false
 	}
 	x, err := strconv.ParseBool(s)
-	if err != nil {
-		q.errs = append(q.errs, fmt.Errorf("%s: want true or false, not %.40q", name, s))
-	}
+	q.errs.If(err != nil, "%s: want true or false, not %.40q", name, s)
 	return x
 }
 

@@ -201,9 +201,7 @@ func (x concern) String() string {
 	return x.amount() + " now"
 }
 
-func (x concern) amount() string {
-	return plural(x.hosts, "host") + ", " + plural(x.urls, "URL")
-}
+func (x concern) amount() string { return plural(x.hosts, "host") + ", " + plural(x.urls, "URL") }
 
 // offer suggests similar hosts.
 func offer(near []string) string {

@@ -5,7 +5,6 @@ package console
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,12 +26,8 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	scope, n := q.scope(c.f), q.num("n", maxList, 100)
 	reason, match, after, sorted := q.str("reason"), strings.ToLower(q.str("match")), q.str("after"), q.str("sort")
 	sunk := q.flag("sunk")
-	if reason != "" && !slices.Contains(Reasons(), reason) {
-		q.errs = append(q.errs, fmt.Errorf("reason: want one of %s", strings.Join(Reasons(), ", ")))
-	}
-	if sorted != "" && sorted != "domain" && sorted != "waiting" {
-		q.errs = append(q.errs, errors.New("sort: want domain or waiting"))
-	}
+	q.errs.If(reason != "" && !slices.Contains(Reasons(), reason), "reason: want one of %s", strings.Join(Reasons(), ", "))
+	q.errs.If(sorted != "" && sorted != "domain" && sorted != "waiting", "sort: want domain or waiting")
 	if err := q.err(); err != nil {
 		return nil, err
 	}

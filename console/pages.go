@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 //go:embed page
@@ -428,7 +429,7 @@ func tidied(h http.Handler) http.Handler {
 // formAction reads an Action from a form.
 func formAction(f url.Values) (Action, error) {
 	a := Action{Do: f.Get("do"), Scope: f.Get("scope"), Lease: f.Get("lease"), Client: f.Get("client")}
-	var errs []error
+	var errs faults.List
 	if value := f.Get("value"); value != "" { // the form serves several actions
 		for _, name := range []string{"for", "fixed", "n"} {
 			f.Set(name, value)
@@ -439,9 +440,7 @@ func formAction(f url.Values) (Action, error) {
 			return 0
 		}
 		d, err := time.ParseDuration(f.Get(name))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: want a time as in 90s or 2h", name))
-		}
+		errs.If(err != nil, "%s: want a time as in 90s or 2h", name)
 		return Duration(d)
 	}
 	switch a.Do {
@@ -450,15 +449,14 @@ func formAction(f url.Values) (Action, error) {
 			a.Until = &time.Time{} // end the block
 		}
 	case "delay":
-		if d := duration("fixed"); f.Get("fixed") != "" {
+		d := duration("fixed")
+		if a.None = f.Get("fixed") == ""; !a.None {
 			a.Delay = &Delay{Fixed: &d}
 		}
 	case "priority", "concurrency", "standing":
 		n, err := strconv.Atoi(f.Get("n"))
-		if err != nil {
-			errs = append(errs, errors.New("n: want a number"))
-		}
-		a.N = n
+		errs.If(err != nil, "n: want a number")
+		a.N, a.None = n, n == 0 && a.Do != "standing"
 	case "crawl-now":
 		a.URLs = []string{f.Get("url")}
 		if n, err := strconv.ParseUint(f.Get("crawl"), 10, 32); err == nil {

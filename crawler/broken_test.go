@@ -15,6 +15,23 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
+// A body that this machine cannot store is no failure of its host.
+func TestABodyThatCannotBeStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		for url, a := range map[string]answer{seed + "robots.txt": {status: 404}, seed: page()} {
+			w.pages[url] = func(n int) answer {
+				if n <= 9 {
+					return answer{status: 200, class: fetch.Store}
+				}
+				return a
+			}
+		}
+		p := crawl(t, w, frontier.Options{Retry: frontier.Retries(1, time.Second), Quarantine: frontier.Quarantine{After: 1, Probes: 1}}, Options{}, seed)
+		assert.EqualValues(t, []int64{1, 0, 0}, []int64{p.Pages, p.Failed, p.Frontier.GivenUp})
+	})
+}
+
 func TestPageWithoutItsEndIsKeptAfterTheLastTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -63,7 +64,7 @@ func New(f Frontier, o Options) (*Crawler, error) {
 	if err == nil {
 		err = o.validate()
 	}
-	if f == nil {
+	if absent(reflect.ValueOf(f)) {
 		err = errors.Join(errors.New("crawler: no frontier"), err)
 	}
 	if _, ok := f.(grouper); !ok && err == nil && o.Groups.Concurrency > 1 {
@@ -82,6 +83,9 @@ func New(f Frontier, o Options) (*Crawler, error) {
 	c.rules = filter.All(append(slices.Clone(o.Rules), c.traps)...)
 	if err := c.loadTraps(); err != nil {
 		return nil, err
+	}
+	if err := c.saveTraps(); err != nil { // better now than once the first minute is lost
+		return nil, fmt.Errorf("crawler: TrapsFile: %w", err)
 	}
 	return c, nil
 }

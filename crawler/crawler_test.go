@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/filter"
 )
 
 func TestSeedReportsBadURLsByIndex(t *testing.T) {
@@ -147,6 +149,20 @@ func TestSiteOf(t *testing.T) {
 	assert.Equal(t, "a.example", hostOf("http://a.example:81"))
 	assert.True(t, isRobots("http://a.example/robots.txt"))
 	assert.False(t, isRobots("http://a.example/x/robots.txt"))
+}
+
+func TestNilParts(t *testing.T) {
+	f := openFrontier(t, frontier.Options{})
+	for want, o := range map[string]Options{
+		"Filters[1] is nil": {Filters: []Filter{FilterFunc(func(frontier.Entry) bool { return true }), nil}}, "Rules[0] is nil": {Rules: []filter.Filter{nil}},
+		"Responses[0] is nil": {Responses: []filter.Response{nil}}, "Protocols[ftp] is nil": {Protocols: map[string]Fetcher{"ftp": (*fetch.Fetcher)(nil)}},
+		"Fetcher is a nil pointer": {Fetcher: (*fetch.Fetcher)(nil)},
+	} {
+		_, err := New(f, o)
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := New((*frontier.Frontier)(nil), Options{})
+	assert.ErrorContains(t, err, "crawler: no frontier")
 }
 
 func TestMeta(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +86,7 @@ type Options struct {
 	Traps filter.TrapOptions
 	// TrapsFile is the file in which Run stores the counts of Traps, every minute and at its end;
 	// New reads it. With it, a resumed crawl does not enter a known trap again. A crash loses the
-	// last minute. A damaged file is logged and replaced; the file of another version is reported
+	// last minute. New fails if the file cannot be written. A damaged file is logged and replaced; the file of another version is reported
 	// as frontier.ErrVersion. Empty means that the counts end with the process.
 	TrapsFile string
 	// Responses judge the headers of answers: if one refuses, the body is not read and the page
@@ -259,8 +261,26 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	bits := o.Groups.IPv6Bits
 	wrong.If(bits < 1 || bits > 128, "Groups.IPv6Bits is %d; want 1 to 128", bits)
 	wrong.Add(unit.CheckAll("", o)...)
+	for f, v := range reflect.ValueOf(o).Fields() {
+		switch v.Kind() {
+		case reflect.Interface:
+			wrong.If(!v.IsNil() && absent(v), "%s is a nil pointer", f.Name)
+		case reflect.Slice, reflect.Map:
+			for i, x := range v.Seq2() {
+				wrong.If(absent(x), "%s[%v] is nil", f.Name, i)
+			}
+		}
+	}
 	wrong.If(!(o.MaxRate >= 0) || math.IsInf(o.MaxRate, 1), "MaxRate is %v; want a finite number >= 0", o.MaxRate)
 	return wrong.Of("crawler: options")
+}
+
+// absent reports whether a value is nil, or an interface that holds nil.
+func absent(v reflect.Value) bool {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	return !v.IsValid() || slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice}, v.Kind()) && v.IsNil()
 }
 
 // robotsURL returns the URL to match against robots.txt for a URL.

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/robots"
 	"github.com/seed-7440039f/frontier/internal/reply"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Robots reads the answers to requests for robots.txt.
@@ -121,6 +122,10 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		return "", a.neutral(slot, res)
 	case fetch.ClassOf(err) == fetch.Blocked && !c.misled(siteOf(a.target), res, err):
 		return "", a.blocked(slot, err)
+	case fetch.ClassOf(err) == fetch.Store:
+		c.log.Warn("a robots.txt cannot be stored: it is requested again in a while", "url", fetch.Redact(a.target), "error", err)
+		c.gate.failed(a.site, false, 0, c.now())
+		return "", a.neutral(slot, res)
 	case err != nil && a.lastBroken(res):
 		c.log.Warn("robots.txt is incomplete at every try: it counts as it is", "site", a.site, "bytes", res.Body.Size(), "error", err)
 	case err != nil:
@@ -323,7 +328,7 @@ func (r *run) doneContact(slot frontier.Lease, res *fetch.Result, delay time.Dur
 }
 
 func contactOutcome(res *fetch.Result) frontier.Outcome {
-	return frontier.Outcome{Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, Bytes: res.Bytes}
+	return frontier.Outcome{Ended: res.Ended, Duration: max(res.Duration(), unit.Measured), RetryAfter: res.RetryAfter, Bytes: res.Bytes}
 }
 
 // redirect returns the target of a redirect; empty if the target cannot be crawled.

@@ -20,10 +20,7 @@ const trapsEvery = time.Minute
 
 // loadTraps reads the counts of an earlier process.
 func (c *Crawler) loadTraps() error {
-	if c.opts.TrapsFile == "" {
-		return nil
-	}
-	f, err := os.Open(c.opts.TrapsFile)
+	f, err := os.Open(c.opts.TrapsFile) // empty: there is none
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -44,9 +41,6 @@ func (c *Crawler) loadTraps() error {
 
 // keepTraps writes the counts regularly, and when the run has ended.
 func (c *Crawler) keepTraps(finished <-chan struct{}) {
-	if c.opts.TrapsFile == "" {
-		return
-	}
 	everyUntil(trapsEvery, finished, func(bool) {
 		if err := c.saveTraps(); err != nil {
 			c.log.Warn("the counts of the trap guards cannot be written", "file", c.opts.TrapsFile, "error", err)
@@ -56,5 +50,8 @@ func (c *Crawler) keepTraps(finished <-chan struct{}) {
 
 // saveTraps puts a new file in the old one's place.
 func (c *Crawler) saveTraps() error {
+	if c.opts.TrapsFile == "" {
+		return nil
+	}
 	return durablefs.WriteFile(c.opts.TrapsFile, 0o644, c.traps.Save)
 }

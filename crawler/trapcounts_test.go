@@ -50,6 +50,8 @@ func TestTrapsAreNotBegunAnew(t *testing.T) {
 
 	_, err := New(openFrontier(t, frontier.Options{}), Options{UserAgent: "x (+http://a.example/)", TrapsFile: filepath.Dir(file)})
 	assert.Error(t, err, "a folder")
+	_, err = New(openFrontier(t, frontier.Options{}), Options{TrapsFile: filepath.Join(t.TempDir(), "none", "traps")})
+	assert.ErrorContains(t, err, "crawler: TrapsFile: ")
 }
 
 // Counts of another version are no damage: they are refused and stay as they are.

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/internal/failure"
 	"github.com/seed-7440039f/frontier/internal/reply"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Page is an answer to a request for a page, on its way to OnPage.
@@ -143,7 +144,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	res, err := r.fetch(&l, q)
 	switch {
 	case errors.Is(err, frontier.ErrGroupBusy) && attempted(res):
-		return false, r.done(l, frontier.Outcome{Result: frontier.Requeue, Ended: res.Ended, Duration: max(res.Duration(), 1), CrawlDelay: delay})
+		return false, r.done(l, frontier.Outcome{Result: frontier.Requeue, Ended: res.Ended, Duration: max(res.Duration(), unit.Measured), CrawlDelay: delay})
 	case errors.Is(err, frontier.ErrGroupBusy):
 		return false, r.handBack(l, 0, delay)
 	case uncontacted(err):
@@ -153,12 +154,16 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	res.Body.Until(r.fetches) // a page that was not read completely returns
 	r.saw.res, r.saw.err = res, err
 	p := &Page{crawler: c, Lease: l, Result: res, Conditional: len(q.Header) > 0, Outcome: frontier.Outcome{
-		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
+		Ended: res.Ended, Duration: max(res.Duration(), unit.Measured), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
 	}}
 	defer func() { c.links.release(p.share) }()
 	switch {
 	case r.stopped(err):
 		p.Outcome.Result = frontier.Requeue
+		return false, r.done(l, p.Outcome)
+	case fetch.ClassOf(err) == fetch.Store: // neither the host nor the page is to blame
+		c.log.Warn("a body cannot be stored: its page comes again in a while", "url", fetch.Redact(l.Entry.URL), "error", err)
+		p.Outcome.Result, p.Outcome.RetryAfter = frontier.Requeue, max(res.RetryAfter, time.Minute)
 		return false, r.done(l, p.Outcome)
 	case fetch.ClassOf(err) == fetch.BadURL:
 		return false, r.drop(l, filter.Reason{Rule: "url", Detail: err.Error()})
@@ -525,6 +530,9 @@ func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 	c := r.c
 	after := r.record(l, o)
 	defer after()
+	if o.Result == frontier.Requeue {
+		o.Next = time.Time{} // of a redirect, or of OnPage: it comes at once
+	}
 	refused, err := c.frontier.DoneContext(context.Background(), l, o)
 	if err := c.tookLinks(l, o.Add, refused, err); err != nil {
 		return r.lost(l, err)

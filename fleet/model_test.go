@@ -248,7 +248,7 @@ func (x *owner) Release(context.Context) ([]byte, error) {
 
 func testOptions(t *testing.T, w *web, node, dir string, e *fake, partitions int, slow, long func() time.Duration) Options {
 	return Options{
-		Node: node, Dir: dir, Engine: e, Partitions: partitions, TTL: 10 * time.Second, CopyAfter: 1 << 30,
+		Node: node, Dir: dir, Engine: e, Address: "none://asks.nothing", Partitions: partitions, TTL: 10 * time.Second, CopyAfter: 1 << 30,
 		Logger: slog.New(slog.NewTextHandler(writer{t, node, w}, &slog.HandlerOptions{Level: level()})),
 		Open:   w.open(node, slow, long), open: openMemory, elapsed: w.elapsed,
 	}

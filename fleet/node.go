@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,12 +129,8 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	o.Partitions = cmp.Or(o.Partitions, 1)
 	o.TTL = cmp.Or(o.TTL, defaultTTL)
 	o.CopyAfter = cmp.Or(o.CopyAfter, defaultLog)
-	if o.Client == nil {
-		o.Client = http.DefaultClient
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Client = cmp.Or(o.Client, http.DefaultClient)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.elapsed == nil {
 		o.elapsed = sinceBoot
 	}
@@ -177,8 +174,10 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 
 func (o *Options) validate() error {
 	wrong := faults.List(unit.CheckAll("", *o))
-	wrong.If(!isName(o.Node), "Node is %q; want 1 to 64 letters, digits, dots, underscores and hyphens", o.Node)
+	wrong.If(!IsName(o.Node), "Node is %q; want 1 to 64 letters, digits, dots, underscores and hyphens", o.Node)
 	wrong.If(o.Dir == "", "Dir is empty; want a folder")
+	at, err := url.Parse(o.Address)
+	wrong.If(err != nil || at.Scheme == "" || at.Host == "", "Address is %q; want a URL as in http://10.0.0.1:8350", o.Address)
 	wrong.If(o.Engine == nil, "Engine is nil")
 	wrong.If(o.Open == nil, "Open is nil")
 	wrong.If(o.Partitions < 1 || o.Partitions > maxParts, "Partitions is %d; want 1 to %d", o.Partitions, maxParts)
@@ -187,7 +186,8 @@ func (o *Options) validate() error {
 	return wrong.Of("fleet: options")
 }
 
-func isName(s string) bool {
+// IsName reports whether a node may have a name.
+func IsName(s string) bool {
 	return len(s) >= 1 && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
 	}) < 0

@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"container/list"
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/crawler/robots"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -74,6 +73,12 @@ type site struct {
 	elem    *list.Element
 }
 
+func (r *Robots) check() faults.List {
+	wrong := faults.List(unit.CheckAll("Robots.", r))
+	wrong.If(robots.ProductToken(r.Agent) == "", "Robots.Agent is %q; want a name as in examplebot/1.0 (+https://bot.example)", r.Agent)
+	return wrong
+}
+
 // Allowed reports whether robots.txt allows a URL. If it is not known it is requested through rt:
 // through a Transport in its host's turn, and at once through other RoundTrippers; nil means
 // http.DefaultTransport. Calls for the same site share one request. If robots.txt cannot be read,
@@ -84,8 +89,8 @@ func (r *Robots) Allowed(ctx context.Context, rt http.RoundTripper, rawURL strin
 	if err != nil {
 		return false, err
 	}
-	if err := errors.Join(unit.CheckAll("Robots.", r)...); err != nil {
-		return false, fmt.Errorf("polite: %w", err)
+	if err := r.check().Of("polite"); err != nil {
+		return false, err
 	}
 	if rt == nil {
 		rt = http.DefaultTransport

@@ -97,7 +97,7 @@ func TestUnreachableRobotsAreAskedForMoreAndMoreRarely(t *testing.T) {
 			}
 			return says(200, "User-agent: *\nDisallow: /\n"), nil
 		})
-		r := &Robots{TTL: time.Hour}
+		r := &Robots{Agent: "examplebot", TTL: time.Hour}
 		for time.Since(w.begun) < 40*time.Second {
 			_, err := r.Allowed(t.Context(), w, "http://a.example/")
 			assert.Error(t, err)
@@ -173,7 +173,7 @@ func TestCrawlDelayGoesToTheClock(t *testing.T) {
 
 func TestMemoryOfRobotsIsBounded(t *testing.T) {
 	w := newWeb(t, robotsAt(200, "User-agent: *\nDisallow: /private\n"))
-	r := &Robots{Memory: 20_000}
+	r := &Robots{Agent: "examplebot", Memory: 20_000}
 	for i := range 100 {
 		_, err := r.Allowed(t.Context(), w, "http://h"+strings.Repeat("x", i+1)+".example/")
 		require.NoError(t, err)
@@ -190,6 +190,16 @@ func TestMemoryOfRobotsIsBounded(t *testing.T) {
 	assert.Len(t, w.requests(), n+1, "the oldest is not")
 }
 
+func TestRobotsWantAnAgent(t *testing.T) {
+	for _, agent := range []string{"", "/1.0"} {
+		r := &Robots{Agent: agent}
+		_, err := r.Allowed(t.Context(), nil, "http://localhost:1/")
+		assert.ErrorContains(t, err, `polite: Robots.Agent is "`+agent+`"; want a name as in examplebot/1.0`)
+		_, err = (&http.Client{Transport: &Transport{Robots: r}}).Get("http://localhost:1/") //nolint:bodyclose // an error
+		assert.ErrorContains(t, err, "Robots.Agent is")
+	}
+}
+
 func TestACancelledQuestionIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := true
@@ -201,7 +211,7 @@ func TestACancelledQuestionIsNoFailure(t *testing.T) {
 			}
 			return says(404, ""), nil
 		})
-		r := &Robots{}
+		r := &Robots{Agent: "examplebot"}
 		ctx, cancel := contextWithTimeout(t, time.Second)
 		defer cancel()
 		var all sync.WaitGroup

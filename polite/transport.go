@@ -5,7 +5,6 @@ package polite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -74,12 +74,11 @@ var _ http.RoundTripper = (*Transport)(nil)
 // start sets up what the fields leave open.
 func (t *Transport) start() error {
 	t.once.Do(func() {
-		errs := unit.CheckAll("", t)
+		wrong := faults.List(unit.CheckAll("", t))
 		if t.Robots != nil {
-			errs = append(errs, unit.CheckAll("Robots.", t.Robots)...)
+			wrong.Add(t.Robots.check()...)
 		}
-		if len(errs) > 0 {
-			t.err = fmt.Errorf("polite: %w", errors.Join(errs...))
+		if t.err = wrong.Of("polite"); t.err != nil {
 			return
 		}
 		t.sending = t.Base

@@ -9,9 +9,7 @@ import "time"
 func counted(st State) bool { return st.Crawled() && st.mode() < gone && int8(st[2]) != noWeight }
 
 // repeats reports whether the page's due time comes from its interval.
-func repeats(st State) bool {
-	return !probes(st) && st.count() == 0 && !st.has(claimed)
-}
+func repeats(st State) bool { return !probes(st) && st.count() == 0 && !st.has(claimed) }
 
 // count adds the page to the accounts. A page of a bound host is counted at the host.
 func (s *Scheduler) count(p *Page) {
@@ -185,9 +183,7 @@ func (s *Scheduler) settle(at time.Time) {
 const mostWait = 1 << 20
 
 // window is after how many Dones the price is found again.
-func (s *Scheduler) window() int64 {
-	return min(max(256, (s.known()+s.demand.news)/20), mostWait)
-}
+func (s *Scheduler) window() int64 { return min(max(256, (s.known()+s.demand.news)/20), mostWait) }
 
 // known is how many pages are counted.
 func (s *Scheduler) known() int64 { return s.demand.pages + s.atHosts }

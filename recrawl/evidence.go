@@ -42,9 +42,7 @@ func (g Gamma) Changed(days float64) Gamma {
 }
 
 // chance returns the probability of a change in the given number of days.
-func (g Gamma) chance(days float64) float64 {
-	return -math.Expm1(-g.Alpha * math.Log1p(days/g.Beta))
-}
+func (g Gamma) chance(days float64) float64 { return -math.Expm1(-g.Alpha * math.Log1p(days/g.Beta)) }
 
 // atMost limits the confidence to alpha; the mean stays.
 func (g Gamma) atMost(alpha float64) Gamma {

@@ -88,9 +88,7 @@ func (s *Scheduler) probe(rate float64) float64 {
 }
 
 // again is how many days the second one waits.
-func (s *Scheduler) again() float64 {
-	return max(days(s.opts.Probe)/60, days(time.Second))
-}
+func (s *Scheduler) again() float64 { return max(days(s.opts.Probe)/60, days(time.Second)) }
 
 // late reports whether the next fetch of a page is a probe that would no longer show anything now,
 // because a change would be no surprise.

@@ -209,9 +209,7 @@ type reader struct {
 	err error
 }
 
-func (r *reader) fail() {
-	r.err, r.b = errors.New("it ends too early"), nil
-}
+func (r *reader) fail() { r.err, r.b = errors.New("it ends too early"), nil }
 
 func (r *reader) uint() uint64 { return number(r, binary.Uvarint) }
 func (r *reader) int() int64   { return number(r, binary.Varint) }

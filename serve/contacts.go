@@ -342,9 +342,7 @@ func (x *contacts) changed(ctx context.Context, old string, l frontier.Lease) er
 	return x.settled(n, err)
 }
 
-func appendEnd(b []byte, id string) []byte {
-	return append(append(append(b, '-'), id...), '\n')
-}
+func appendEnd(b []byte, id string) []byte { return append(append(append(b, '-'), id...), '\n') }
 
 // writeLocked appends lines to the file, and rewrites it when most of it is obsolete. It returns the
 // number of the write.

@@ -145,9 +145,6 @@ func (s *Service) complete(e *end, l *frontier.Lease) error {
 			return badRequest("meta is too large: want at most %d bytes", frontier.MaxMeta)
 		}
 	}
-	if o.RetryAfter > 0 && o.RetryAfter < time.Microsecond {
-		o.RetryAfter = time.Microsecond
-	}
 	s.inheritLinks(l, e.add)
 	if err := s.resolve(e.add); err != nil {
 		return err

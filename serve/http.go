@@ -389,9 +389,7 @@ func (c *call) write(b []byte) error {
 	return err
 }
 
-func (c *call) flush() error {
-	return http.NewResponseController(c.w).Flush()
-}
+func (c *call) flush() error { return http.NewResponseController(c.w).Flush() }
 
 // decode reads a small JSON object into x. Without a body, or with null, x is unchanged.
 func (c *call) decode(x any) error {
@@ -414,9 +412,7 @@ func (c *call) deadline() {
 // undeadline removes the bound while the client waits for the server.
 func (c *call) undeadline() { _ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) }
 
-func (s *Service) getLive(c *call) error {
-	return c.reply(map[string]string{"status": "live"})
-}
+func (s *Service) getLive(c *call) error { return c.reply(map[string]string{"status": "live"}) }
 
 func (s *Service) getReady(c *call) error {
 	if err := s.Ready(); err != nil {

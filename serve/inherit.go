@@ -121,15 +121,12 @@ func (s *Service) lateID(id string, o frontier.Outcome) error {
 		return nil // another call has ended it
 	}
 	o.Add = nil
-	if o.RetryAfter > 0 {
-		o.RetryAfter = max(o.RetryAfter, time.Microsecond)
-	}
 	l, failed := in.lease, o.Result == frontier.Failed
 	slow := failed && slows(o.Failure)
 	if in.open > 1 || l.Token() == 0 { // the host stays reserved
 		l, _ = frontier.RestoreLease(id, frontier.Lease{Host: in.host})
 		if (in.slowed || in.failed && failed && !slow) && o.Result < frontier.Requeue && !o.Uncontacted {
-			if o.Result = frontier.Requeue; failed {
+			if o.Result, o.Next = frontier.Requeue, (time.Time{}); failed {
 				o.Failure = 0
 			}
 		}

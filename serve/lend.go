@@ -95,20 +95,20 @@ func (c *call) take(names []string, t frontier.TakeOptions) (leases []frontier.L
 	}
 }
 
-func seconds(name string, x float64) (time.Duration, error) {
+func seconds(name string, x float64, most time.Duration) (time.Duration, error) {
 	if !(x >= 0) || x > longestLease.Seconds() {
-		return 0, badRequest("%s is %v; want 0 to 2592000", name, x)
+		return 0, badRequest("%s is %v; want 0 to %v", name, x, most.Seconds())
 	}
 	return time.Duration(math.Ceil(x * float64(time.Second))), nil
 }
 
 // leaseTime parses lease_s; 0 means the default.
 func (s *Service) leaseTime(x float64) (time.Duration, error) {
-	d, err := seconds("lease_s", x)
+	d, err := seconds("lease_s", x, s.o.MaxLease)
 	switch {
 	case err != nil:
 	case d > 0 && d < time.Millisecond:
-		err = badRequest("lease_s is %v; want 0.001 or more", x)
+		err = badRequest("lease_s is %v; want 0.001 to %v", x, s.o.MaxLease.Seconds())
 	case d > s.o.MaxLease:
 		err = badRequest("lease_s is %v, in seconds; a lease lasts %v at most here (-max-lease), and may be extended again and again", x, s.o.MaxLease.Seconds())
 	}
@@ -117,7 +117,7 @@ func (s *Service) leaseTime(x float64) (time.Duration, error) {
 
 // waitTime parses wait_s, and caps it at maxWait.
 func waitTime(x float64) (time.Duration, error) {
-	d, err := seconds("wait_s", x)
+	d, err := seconds("wait_s", x, maxWait)
 	if d > 0 {
 		d = max(d, unit.Measured) // it may be the rest of a wait
 	}

@@ -166,8 +166,10 @@ func (p *parser) parseEnd(b []byte) (end, error) {
 	if x.EndedAgoS != none {
 		o.Ended = p.now.Add(-max(0, time.Duration(x.EndedAgoS)-time.Millisecond)) // the client may have rounded up
 	}
-	if o.RetryAfter > 0 {
-		o.RetryAfter = max(o.RetryAfter, unit.Measured) // the unit is certain, and the value may be a remainder
+	for _, d := range []*time.Duration{&o.Duration, &o.RetryAfter} {
+		if *d > 0 {
+			*d = max(*d, unit.Measured) // the unit is certain, and the value may be a remainder
+		}
 	}
 	switch x.CrawlDelayS {
 	case none:

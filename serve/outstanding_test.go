@@ -72,6 +72,7 @@ func TestOperatorsEndLeases(t *testing.T) {
 
 	for _, path := range []string{"/v1/leases", "/v1/stream", "/v1/hosts/z.example/contact", "/v1/leases/" + first[0] + "/extend"} {
 		require.Contains(t, x.problem(400, "bad-request", "POST", path, `{"lease_s":3601}`, op...), "-max-lease")
+		require.Contains(t, x.problem(400, "bad-request", "POST", path, `{"lease_s":-1}`, op...), "lease_s is -1; want 0 to 3600")
 	}
 	x.problem(403, "forbidden", "GET", "/v1/leases", "", "Authorization", "Bearer t-bot-1")
 	x.problem(403, "forbidden", "DELETE", "/v1/leases/"+first[0], "", "Authorization", "Bearer t-bot-2")

@@ -5,8 +5,9 @@ package spill
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
+
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 const (
@@ -53,12 +54,8 @@ func (o Options) withDefaults() Options {
 
 // validate reports every fault at once; it runs after withDefaults.
 func (o Options) validate() error {
-	var errs []error
-	if o.MemoryBudget < minMemory || o.MemoryBudget > maxMemory {
-		errs = append(errs, fmt.Errorf("MemoryBudget is %d; want %d to %d", o.MemoryBudget, minMemory, int64(maxMemory)))
-	}
-	if o.DiskReserve < 0 {
-		errs = append(errs, fmt.Errorf("DiskReserve is %d; want >= 0", o.DiskReserve))
-	}
-	return errors.Join(errs...)
+	var wrong faults.List
+	wrong.If(o.MemoryBudget < minMemory || o.MemoryBudget > maxMemory, "MemoryBudget is %d; want %d to %d", o.MemoryBudget, minMemory, int64(maxMemory))
+	wrong.If(o.DiskReserve < 0, "DiskReserve is %d; want >= 0", o.DiskReserve)
+	return errors.Join(wrong...)
 }

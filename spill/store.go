@@ -274,9 +274,7 @@ func spanAt(spans []span, block uint32) int {
 }
 
 // get reads a value. What the engine cannot read is a *storage.CorruptError.
-func (s *Store) get(key []byte, fn func(value []byte) error) (bool, error) {
-	return get(s.db, key, fn)
-}
+func (s *Store) get(key []byte, fn func(value []byte) error) (bool, error) { return get(s.db, key, fn) }
 
 func get(db kv.Reader, key []byte, fn func(value []byte) error) (bool, error) {
 	found, err := db.Get(key, fn)

@@ -27,9 +27,7 @@ func (b *runBounds) define(fs *flagSet) {
 	fs.Var(b.bytes.set(0), "max-bytes", "stop once this run has transferred this many `bytes`; fetches under way end first; k, M, G may follow (default: never)")
 }
 
-func (b *runBounds) validate(o *options) {
-	o.badIf(b.time < 0, "want >= 0", "max-time")
-}
+func (b *runBounds) validate(o *options) { o.badIf(b.time < 0, "want >= 0", "max-time") }
 
 // bound is the cause of a context that ended at a bound. It names the bound.
 type bound string

@@ -114,7 +114,7 @@ func TestChangedPagesAreFetchedNow(t *testing.T) {
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, stderr, "want a time that has passed")
 	code, _, stderr = operate(t, "changed", "-dir", dir, filepath.Join(short, "none"))
-	assert.Equal(t, exitError, code)
+	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, "none")
 	require.NoError(t, os.WriteFile(list, []byte("{\"host\":\"a.example\",\n\"urlList\":[\"http://a.example/1\",}"), 0o600))
 	code, _, stderr = operate(t, "changed", "-dir", dir, list)

@@ -375,7 +375,10 @@ func openDoneLog(name string) (*doneLog, error) {
 		return &doneLog{}, nil
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	return &doneLog{file: f}, err
+	if err != nil {
+		return nil, fmt.Errorf("-done-log: %w", err)
+	}
+	return &doneLog{file: f}, nil
 }
 
 // add writes the URL of a visit that will not be repeated.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -125,8 +126,9 @@ func (f *fleetFlags) judge(s *server) {
 	for _, x := range f.list {
 		name, address, ok := strings.Cut(x, "=")
 		host, port, err := net.SplitHostPort(address)
-		if !ok || name == "" || err != nil || host == "" || port == "" || f.peers[name] != "" {
-			s.badItem("fleet-peers", x, "want a name that no other has, =, and host:port")
+		n, bad := strconv.ParseUint(port, 10, 16)
+		if !ok || !fleet.IsName(name) || err != nil || host == "" || n == 0 || bad != nil || f.peers[name] != "" {
+			s.badItem("fleet-peers", x, "want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349")
 			continue
 		}
 		f.peers[name] = address
@@ -171,6 +173,9 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	defer x.Close()
 	for name, l := range public {
 		x.Add(name, l)
+	}
+	if len(f.peers) < 3 {
+		log.Warn("the loss of any machine stops the fleet: want three machines or more in -fleet-peers")
 	}
 	log.Info("waiting for the other machines", "node", f.node)
 	engine, err := etcd.Start(ctx, servers)

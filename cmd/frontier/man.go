@@ -59,9 +59,7 @@ func manual(b *bufio.Writer, c *cli.Command) {
 }
 
 // verbatim keeps a text's line breaks.
-func verbatim(text string) string {
-	return ".nf\n" + roff(strings.TrimRight(text, "\n")) + "\n.fi\n"
-}
+func verbatim(text string) string { return ".nf\n" + roff(strings.TrimRight(text, "\n")) + "\n.fi\n" }
 
 // roff escapes a text for roff.
 func roff(text string) string {

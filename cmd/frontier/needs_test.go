@@ -199,6 +199,11 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{"want >= 0", []string{"ends", "-n", "-1"}},
 		{"reason: want one of", []string{"hosts", "-reason", "bored"}},
 		{"delay: want a time as in 5s", []string{"delay", "a.example", "-5s"}},
+		{"delay: want a time as in 5s", []string{"delay", "a.example", "10", "5s", "1s"}},
+		{`too many arguments: ["9s"]`, []string{"delay", "a.example", "10", "1s", "5s", "9s"}},
+		{"malformed cursor", []string{"urls", "-after", "GARBAGE"}},
+		{"there is no file nofile", []string{"import", "nofile"}},
+		{"there is no file nofile", []string{"changed", "nofile"}},
 		{"there is no priority 99; want 1 to 8", []string{"priority", "a.example", "99"}},
 		{"exa mple", []string{"pause", "exa mple"}},
 	} {

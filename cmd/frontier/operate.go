@@ -104,7 +104,7 @@ func (e usageError) Error() string { return string(e) }
 
 // mistyped turns a crawl's error about an impossible request into a usageError.
 func mistyped(err error) error {
-	if e, ok := errors.AsType[*console.APIError](err); ok && e.Code == http.StatusBadRequest {
+	if e, ok := errors.AsType[*console.APIError](err); ok && (e.Code == http.StatusBadRequest || e.Code == http.StatusUnprocessableEntity) {
 		return usageError(e.Message)
 	}
 	return err
@@ -118,10 +118,13 @@ func notAll(scope string) error {
 	return nil
 }
 
-// noFolder refuses a folder where a file is wanted.
-func noFolder(name string) error {
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
+// wantFile refuses a folder and, unless the command makes the file, a name without one.
+func wantFile(name string, makes bool) error {
+	switch info, err := os.Stat(name); {
+	case err == nil && info.IsDir():
 		return usageError(name + " is a folder; want a file")
+	case errors.Is(err, os.ErrNotExist) && !makes:
+		return usageError("there is no file " + name)
 	}
 	return nil
 }
@@ -307,6 +310,9 @@ func blockAction(cmd *cli.Command, args []string) (console.Action, error) {
 
 func delayAction(_ *cli.Command, args []string) (console.Action, error) {
 	a := console.Action{Do: "delay"}
+	if len(args) > 3 {
+		return a, noMore(args[3:])
+	}
 	wrong := usageError("delay: want a time as in 5s, a factor with a least and a greatest time as in 10 1s 30s, or none")
 	times := make([]console.Duration, len(args))
 	for i, s := range args {
@@ -321,11 +327,12 @@ func delayAction(_ *cli.Command, args []string) (console.Action, error) {
 	}
 	switch {
 	case len(args) == 1 && args[0] == "none":
+		a.None = true
 	case len(args) == 1:
 		a.Delay = &console.Delay{Fixed: &times[0]}
 	case len(args) == 3:
 		k, err := strconv.ParseFloat(args[0], 64)
-		if err != nil {
+		if err != nil || times[1] > times[2] {
 			return a, wrong
 		}
 		a.Delay = &console.Delay{Factor: &k, Min: times[1], Max: times[2]}
@@ -337,19 +344,14 @@ func delayAction(_ *cli.Command, args []string) (console.Action, error) {
 
 func priorityAction(_ *cli.Command, args []string) (console.Action, error) {
 	a := console.Action{Do: "priority"}
-	if len(args) == 1 && args[0] == "none" {
+	if a.None = len(args) == 1 && args[0] == "none"; a.None {
 		return a, nil
 	}
-	n := -1
-	if len(args) == 1 {
-		if x, err := strconv.Atoi(args[0]); err == nil {
-			n = x
-		}
-	}
-	if n < 0 {
+	var err error
+	if a.N, err = strconv.Atoi(strings.Join(args, " ")); err != nil || a.N < 0 {
 		return a, usageError("priority: want a number from 1 on, or none")
 	}
-	a.N = n
+	a.None = a.N == 0
 	return a, nil
 }
 
@@ -395,9 +397,9 @@ func limitAction(cmd *cli.Command, args []string) (console.Action, error) {
 	}
 	none := a.Limits
 	none.Period = 0
-	if lift := len(args) == 1 && args[0] == "none"; lift == (none != console.Limits{}) {
+	if a.None = len(args) == 1 && args[0] == "none"; a.None == (none != console.Limits{}) {
 		return a, usageError("limit: want limits (-pages, -bytes, -errors, -waiting, -depth), or none to take them back")
-	} else if lift {
+	} else if a.None {
 		args = nil
 	}
 	return a, noMore(args)
@@ -443,7 +445,7 @@ func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 	if cmd.NArg() == 0 || name == "-" {
 		return c.Export(ctx, cmd.Root().Writer)
 	}
-	if err := noFolder(name); err != nil {
+	if err := wantFile(name, true); err != nil {
 		return err
 	}
 	if err := durablefs.WriteFile(name, 0o600, func(w io.Writer) error { return c.Export(ctx, w) }); err != nil {

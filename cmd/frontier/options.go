@@ -80,40 +80,30 @@ type flagSet struct {
 	names []string
 }
 
+func (s *flagSet) named(name string) *flag.FlagSet {
+	s.names = append(s.names, name)
+	return s.FlagSet
+}
+
 func (s *flagSet) BoolVar(p *bool, name string, value bool, usage string) {
-	s.names = append(s.names, name)
-	s.FlagSet.BoolVar(p, name, value, usage)
+	s.named(name).BoolVar(p, name, value, usage)
 }
-
 func (s *flagSet) StringVar(p *string, name, value, usage string) {
-	s.names = append(s.names, name)
-	s.FlagSet.StringVar(p, name, value, usage)
+	s.named(name).StringVar(p, name, value, usage)
 }
-
 func (s *flagSet) IntVar(p *int, name string, value int, usage string) {
-	s.names = append(s.names, name)
-	s.FlagSet.IntVar(p, name, value, usage)
+	s.named(name).IntVar(p, name, value, usage)
 }
-
 func (s *flagSet) Int64Var(p *int64, name string, value int64, usage string) {
-	s.names = append(s.names, name)
-	s.FlagSet.Int64Var(p, name, value, usage)
+	s.named(name).Int64Var(p, name, value, usage)
 }
-
 func (s *flagSet) Float64Var(p *float64, name string, value float64, usage string) {
-	s.names = append(s.names, name)
-	s.FlagSet.Float64Var(p, name, value, usage)
+	s.named(name).Float64Var(p, name, value, usage)
 }
-
 func (s *flagSet) DurationVar(p *time.Duration, name string, value time.Duration, usage string) {
-	s.names = append(s.names, name)
-	s.FlagSet.DurationVar(p, name, value, usage)
+	s.named(name).DurationVar(p, name, value, usage)
 }
-
-func (s *flagSet) Var(value flag.Value, name, usage string) {
-	s.names = append(s.names, name)
-	s.FlagSet.Var(value, name, usage)
-}
+func (s *flagSet) Var(value flag.Value, name, usage string) { s.named(name).Var(value, name, usage) }
 
 // find returns an option, or nil.
 func (o *options) find(name string) *option {

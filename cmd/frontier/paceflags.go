@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // paceFlags are these flags before they are checked.
@@ -47,10 +48,17 @@ func defineTrouble(fs *flagSet, b *frontier.Backoff, q *frontier.Quarantine) {
 	fs.DurationVar(&q.Probe, "quarantine-probe", 10*time.Minute, "pause before the first probe, twice as long before each further one")
 }
 
+const maxPause = 30 * 24 * time.Hour // of a frontier
+
+// noPause reports whether a frontier refuses a pause, which may be 0.
+func noPause(d time.Duration) bool { return d < 0 || d > maxPause || unit.Missing(d, unit.Least) }
+
 // judgeTrouble checks them.
 func judgeTrouble(o *options, b *frontier.Backoff, q *frontier.Quarantine) {
-	o.badIf(b.Base <= 0 || b.Max < b.Base, "want 0 < base <= max", "backoff-base", "backoff-max")
-	o.badIf(b.ForgiveAfter <= 0 || b.ForgiveAfter > 30*24*time.Hour, "want more than 0, and 720h at most", "backoff-forgive")
+	o.badIf(b.Base < unit.Least || b.Max < b.Base || b.Max > maxPause, "want 1ms <= base <= max <= 720h", "backoff-base", "backoff-max")
+	o.badIf(b.ForgiveAfter < unit.Least || b.ForgiveAfter > maxPause, "want 1ms to 720h", "backoff-forgive")
+	o.badIf(q.After < 1 || q.After > 10_000, "want 1 to 10000", "quarantine-after")
+	o.badIf(q.Probe < unit.Least || q.Probe > maxPause, "want 1ms to 720h", "quarantine-probe")
 	if q.Probes < 0 || q.Probes > 250 {
 		o.bad("want 0 to 250", "probes")
 	} else {
@@ -73,9 +81,9 @@ func (p *paceFlags) apply(s *settings) {
 		}
 		s.crawler.Groups.Exempt = append(s.crawler.Groups.Exempt, net)
 	}
-	s.badIf(s.crawler.MaxCrawlDelay <= 0, "want > 0", "max-crawl-delay")
-	s.badIf(s.crawler.MaxRetryAfter <= 0, "want > 0", "max-retry-after")
-	s.badIf(p.tries < 1 || p.retryWait < 0, "want tries >= 1 and a wait >= 0", "retry-tries", "retry-wait")
+	s.badIf(s.crawler.MaxCrawlDelay < unit.Least, "want >= 1ms", "max-crawl-delay")
+	s.badIf(s.crawler.MaxRetryAfter < unit.Least, "want >= 1ms", "max-retry-after")
+	s.badIf(p.tries < 1 || noPause(p.retryWait), "want tries >= 1 and a wait of 0, or 1ms to 720h", "retry-tries", "retry-wait")
 	if s.given("retry-tries") || s.given("retry-wait") {
 		s.frontier.Retry = frontier.Retries(p.tries, p.retryWait)
 	} else {
@@ -103,13 +111,13 @@ func (p *paceFlags) applyDelays(s *settings) {
 	} else {
 		s.silence("delay")
 	}
-	s.badIf(fixed && p.delay < 0, "want >= 0", "delay")
+	s.badIf(fixed && noPause(p.delay), "want 0, or 1ms to 720h", "delay")
 	switch {
 	case fixed:
 	case !(p.factor >= 0) || math.IsInf(p.factor, 1):
 		s.bad("want a finite number >= 0", "delay-factor")
-	case p.minDelay < 0:
-		s.bad("want >= 0", "min-delay")
+	case noPause(p.minDelay) || noPause(p.maxDelay):
+		s.bad("want 0, or 1ms to 720h", "min-delay", "max-delay")
 	case p.maxDelay < p.minDelay:
 		s.bad("want the least pause not to be longer than the greatest", "min-delay", "max-delay")
 	}
@@ -118,5 +126,5 @@ func (p *paceFlags) applyDelays(s *settings) {
 		return
 	}
 	s.frontier.GroupDelay = frontier.FixedDelay(p.groupDelay)
-	s.badIf(p.groupDelay < 0, "want >= 0", "group-delay")
+	s.badIf(noPause(p.groupDelay), "want 0, or 1ms to 720h", "group-delay")
 }

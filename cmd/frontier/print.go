@@ -57,18 +57,17 @@ func (p *printer) table(lines ...string) error {
 	return w.Flush()
 }
 
-// row joins the cells of a line. Control characters in text from the web are escaped.
+// row joins the cells of a line. Lines of one cell, as of joined errors, become clauses, and control
+// characters in text from the web are escaped.
 func row(cells ...any) string {
 	s := make([]string, len(cells))
 	for i, c := range cells {
-		s[i] = oneLine(fmt.Sprint(c))
+		s[i] = oneLine(strings.ReplaceAll(fmt.Sprint(c), "\n", "; "))
 	}
 	return strings.TrimRight(strings.Join(s, "\t"), "\t")
 }
 
-func (p *printer) result(r console.Result) error {
-	return p.show(r, oneLine(r.Said))
-}
+func (p *printer) result(r console.Result) error { return p.show(r, oneLine(r.Said)) }
 
 // do carries out an Action, and prints the result.
 func (p *printer) do(ctx context.Context, c *reached, a console.Action) error {

@@ -55,3 +55,7 @@ func TestTablesHoldNothingThatATerminalObeys(t *testing.T) {
 		}
 	}
 }
+
+func TestAReasonOfSeveralLinesIsOneCell(t *testing.T) {
+	assert.Equal(t, "a\tone; two%1B", row("a", "one\ntwo\x1b"))
+}

@@ -109,9 +109,7 @@ const errNoDir = usageError("which crawl? Name its folder with -dir, or in FRONT
 const manifest = "MANIFEST"
 
 // reach finds a folder's crawl, to change it. If no process uses the folder, it opens it.
-func reach(ctx context.Context, dir string) (*reached, error) {
-	return reachOr(ctx, dir, openAtRest)
-}
+func reach(ctx context.Context, dir string) (*reached, error) { return reachOr(ctx, dir, openAtRest) }
 
 // lookAt finds a folder's crawl, to read it. If no process uses the folder, it opens a read-only view.
 func lookAt(ctx context.Context, dir string) (*reached, error) {

@@ -121,7 +121,7 @@ func TestBadPlans(t *testing.T) {
 		{exitError, "Periods is 0", []string{"-model", file(`{"periods": 0}`)}},
 		{exitError, "pagse: there is no such member", []string{"-model", file(`{"pagse": 0}`)}},
 		{exitError, "where the end should be", []string{"-model", file(`{"periods": 1} x`)}},
-		{exitError, "no such file", []string{"-model", filepath.Join(folder, "none")}},
+		{exitUsage, "there is no file", []string{"-model", filepath.Join(folder, "none")}},
 		{exitUsage, "is a folder; want a file", []string{"-model", folder}},
 		{exitUsage, "is a file; want the folder of a crawl", []string{"-dir", file("")}},
 		{exitUsage, "there is no folder", []string{"-dir", filepath.Join(folder, "none")}},

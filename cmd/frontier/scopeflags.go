@@ -53,7 +53,7 @@ func (c *scopeFlags) compile(s *settings) {
 	s.crawler.Scope.Include = compile("include", c.include)
 	s.crawler.Scope.Exclude = compile("exclude", c.exclude)
 	s.badIf(s.crawler.Scope.MaxDepth < 0, "want >= 0", "max-depth")
-	s.badIf(s.crawler.Scope.MaxURL < 0, "want >= 0", "max-url")
+	s.badIf(s.crawler.Scope.MaxURL < 1, "want >= 1", "max-url")
 }
 
 // apply sets the crawl's scope.

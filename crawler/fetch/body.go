@@ -78,7 +78,7 @@ func (r *reading) read(resp *http.Response) (done bool, err error) {
 	switch {
 	case errors.Is(err, errLimit) || r.wire.left <= 0 && !r.wire.ended:
 		r.ended = true
-		return false, r.body.Truncate(r.limit)
+		return false, notStored(r.body.Truncate(r.limit))
 	case err != nil && r.wire.err == nil && !errors.Is(err, errStore):
 		return false, decodeError{err}
 	case err != nil:
@@ -99,6 +99,14 @@ var (
 	errTooSlow = slowError{}
 )
 
+// notStored adds that an error is one of the store, not of the network.
+func notStored(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(errStore, err)
+}
+
 // slowError reports that a server sends too slowly.
 type slowError struct{}
 
@@ -117,7 +125,7 @@ func (w writerOnly) Write(p []byte) (int, error) {
 	r := w.r
 	n, err := r.body.Write(p)
 	if err != nil {
-		return n, errors.Join(errStore, err)
+		return n, notStored(err)
 	}
 	size := r.body.Size()
 	if size > small && r.large != nil {

@@ -40,9 +40,7 @@ func (c *conn) close() {
 }
 
 // usable reports whether another request may be sent.
-func (c *conn) usable() bool {
-	return c.http.Err() == nil && c.http.Available() > 0
-}
+func (c *conn) usable() bool { return c.http.Err() == nil && c.http.Available() > 0 }
 
 // dialling passes data between open and dial through net/http.
 type dialling struct {

@@ -28,11 +28,12 @@ const (
 	Decode         // the body is not encoded as its header says
 	Blocked        // the address or the port is forbidden; nothing was sent
 	Unwanted       // Request.Admit did not want the body
+	Store          // the body cannot be stored here, as on a full disk
 )
 
 // String returns the class's name in lower case.
 func (c Class) String() string {
-	names := [...]string{"other", "bad url", "dns", "connect", "tls", "timeout", "canceled", "cut", "protocol", "decode", "blocked", "unwanted"}
+	names := [...]string{"other", "bad url", "dns", "connect", "tls", "timeout", "canceled", "cut", "protocol", "decode", "blocked", "unwanted", "store"}
 	if int(c) < len(names) {
 		return names[c]
 	}
@@ -124,7 +125,7 @@ func classify(ctx context.Context, err error) Class {
 		return Canceled
 	}
 	if errors.Is(err, errStore) {
-		return Other
+		return Store
 	}
 	if _, ok := errors.AsType[decodeError](err); ok {
 		return Decode

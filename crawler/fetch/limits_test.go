@@ -219,7 +219,7 @@ func TestLongBodiesAreInFiles(t *testing.T) {
 	res, err = get(t, newFetcher(t, Options{BodyMemory: 1000, TempDir: t.TempDir() + "/none"}), "http://"+addr+"/")
 	assert.Error(t, err, "the folder is missing")
 	assert.Equal(t, 200, res.Status)
-	assert.Equal(t, Other, ClassOf(err), "%v", err)
+	assert.Equal(t, Store, ClassOf(err), "%v", err)
 }
 
 func TestRedact(t *testing.T) {

@@ -216,7 +216,7 @@ func (c *Contact) ReadBody(conn *Conn, r io.Reader) error {
 	c.Result.Bytes = conn.Received()
 	if conn.Cut() || body.Size() > limit {
 		c.Result.Truncated = true
-		return body.Truncate(limit)
+		return notStored(body.Truncate(limit))
 	}
 	return err
 }
@@ -236,10 +236,7 @@ type storeWriter struct{ body *spool.Body }
 
 func (w storeWriter) Write(p []byte) (int, error) {
 	n, err := w.body.Write(p)
-	if err != nil {
-		err = errors.Join(errStore, err)
-	}
-	return n, err
+	return n, notStored(err)
 }
 
 // Conn is a connection of a Contact. Each read has a time limit. It may be used by one goroutine at

@@ -198,9 +198,7 @@ func (b *blockReader) endBlock() {
 // similar elements, and without what its site puts around every page, such as menus, headers,
 // footers, and lists of links. If little is left, as for a page that is a list of links, it returns
 // all of the page's text.
-func Text(page []byte, contentType string) string {
-	return string(mainText(page, contentType))
-}
+func Text(page []byte, contentType string) string { return string(mainText(page, contentType)) }
 
 func mainText(page []byte, contentType string) []byte {
 	c := read(page, contentType, maxPage)

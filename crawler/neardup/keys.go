@@ -53,9 +53,7 @@ func idOf(b []byte) (i id) {
 
 func recordKey(i id) []byte { return append([]byte("r"), i[:]...) }
 
-func hostKey(host string, i id) []byte {
-	return append(hostPrefix(host), i[:]...)
-}
+func hostKey(host string, i id) []byte { return append(hostPrefix(host), i[:]...) }
 
 func hostPrefix(host string) []byte { return []byte("h" + host + "\x00") }
 

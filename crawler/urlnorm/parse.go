@@ -114,9 +114,7 @@ func endsInNumber(name string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == "" || hexadecimal && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-func crawlable(scheme string) bool {
-	return scheme == "http" || scheme == "https" || scheme == "ftp"
-}
+func crawlable(scheme string) bool { return scheme == "http" || scheme == "https" || scheme == "ftp" }
 
 // check rejects, before parsing, URLs of other schemes and URLs that would be expensive to parse.
 func check(raw string) error {

@@ -141,9 +141,7 @@ func NewID() string {
 // Digest returns the digest of a block or payload in the usual form: SHA-1 in base 32.
 func Digest(b []byte) string { return digestOf(sha1.Sum(b)) }
 
-func digestOf(sum [sha1.Size]byte) string {
-	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
-}
+func digestOf(sum [sha1.Size]byte) string { return "sha1:" + base32.StdEncoding.EncodeToString(sum[:]) }
 
 // FormatDate writes a date as WARC does, in UTC, to the millisecond.
 func FormatDate(t time.Time) string {
@@ -165,9 +163,7 @@ func ParseDate(s string) (time.Time, error) {
 }
 
 // trimURI removes the angle brackets around IDs, which some writers also put around target URIs.
-func trimURI(s string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">")
-}
+func trimURI(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">") }
 
 // head returns what precedes the block in a record.
 func (r *Record) head(block sum) ([]byte, error) {

@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-7440039f/frontier/fleet"
+	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // Options configure a server.
@@ -98,27 +100,21 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 }
 
 func (o *Options) config() (*embed.Config, error) {
-	var errs []error
-	if o.Fleet == "" || o.Dir == "" {
-		errs = append(errs, errors.New("want a fleet and a folder"))
-	}
-	if o.Peers[o.Node] == "" {
-		errs = append(errs, fmt.Errorf("node %q is none of %s", o.Node, o.peers()))
-	}
+	var wrong faults.List
+	wrong.If(o.Fleet == "" || o.Dir == "", "want a fleet and a folder")
+	wrong.If(o.Peers[o.Node] == "", "node %q is none of %s", o.Node, o.peers())
 	given := o.Cert != "" && o.Key != "" && o.CA != ""
-	if !given && o.Cert+o.Key+o.CA != "" {
-		errs = append(errs, errors.New("want a certificate, its key and an authority, or none of them"))
-	}
+	wrong.If(!given && o.Cert+o.Key+o.CA != "", "want a certificate, its key and an authority, or none of them")
 	scheme := "http://"
 	if given {
 		scheme = "https://"
 	}
 	for name, address := range o.Peers {
-		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
-			errs = append(errs, fmt.Errorf("node %s is at %q; want HOST:PORT", name, address))
-		}
+		host, port, err := net.SplitHostPort(address)
+		n, bad := strconv.ParseUint(port, 10, 16)
+		wrong.If(err != nil || host == "" || n == 0 || bad != nil, "node %s is at %q; want HOST:PORT", name, address)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(wrong...); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {

@@ -122,3 +122,10 @@ func TestContract(t *testing.T) {
 		_, _ = c.Append(ctx, 7, last, []byte("on"))
 	}
 }
+
+func TestPortsAreChecked(t *testing.T) {
+	for _, at := range []string{"127.0.0.1:65536", "127.0.0.1:0", "127.0.0.1:x", "127.0.0.1", ":1"} {
+		_, err := Start(t.Context(), Options{Fleet: "test", Node: "a", Peers: map[string]string{"a": at}, Dir: t.TempDir()})
+		require.ErrorContains(t, err, "want HOST:PORT", at)
+	}
+}

@@ -102,9 +102,7 @@ func (x *Forgotten) Check() error {
 	return x.Scope.Check()
 }
 
-func (x *Forgotten) fields(f *fields) {
-	number(f, 1, &x.Number, maxSeq)
-}
+func (x *Forgotten) fields(f *fields) { number(f, 1, &x.Number, maxSeq) }
 
 // Row returns the row.
 func (x *Forgotten) Row() storage.Row {
@@ -177,9 +175,7 @@ type Hint struct {
 }
 
 // Row returns the row.
-func (h *Hint) Row() storage.Row {
-	return storage.Row{Key: MarkKey(HintKey, h.Mark), Value: h.Body}
-}
+func (h *Hint) Row() storage.Row { return storage.Row{Key: MarkKey(HintKey, h.Mark), Value: h.Body} }
 
 // ParseHint is the inverse of Row.
 func ParseHint(key string, v []byte) (Hint, error) {

@@ -58,9 +58,7 @@ const (
 var ErrMalformed = errors.New("malformed row")
 
 // Malformed reports that the row with a key cannot be read.
-func Malformed(key string) error {
-	return &storage.CorruptError{Key: []byte(key), Err: ErrMalformed}
-}
+func Malformed(key string) error { return &storage.CorruptError{Key: []byte(key), Err: ErrMalformed} }
 
 // named adds the row to an error. A row of another version is not damaged.
 func named(key string, err error) error {

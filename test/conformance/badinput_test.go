@@ -243,6 +243,8 @@ func TestOutcomeWithoutSense(t *testing.T) {
 			"Result is 255; want 0 to 7":         {Result: 255},
 			"put off without a Next":             {Result: frontier.PutOff},
 			"requeue with Move; want put off":    {Result: frontier.Requeue, Move: true},
+			"requeue with Next, but the URL":     {Result: frontier.Requeue, Next: harness.Dawn},
+			"CrawlDelay is -2ns; want 0 or at":   {CrawlDelay: -2},
 			"Crawl is 3 without Move":            {Crawl: 3},
 			"visited with Uncontacted":           {Uncontacted: true},
 			"failed with Uncontacted":            {Result: frontier.Failed, Uncontacted: true},
@@ -269,8 +271,8 @@ func TestOutcomeWithoutSense(t *testing.T) {
 			}
 			at := far[i%len(far)]
 			require.NoError(t, w.F.Done(l, frontier.Outcome{
-				Result: frontier.Result(i % 7), Ended: at, Modified: at, Next: at,
-				Duration: math.MinInt64, CrawlDelay: math.MinInt64, RetryAfter: math.MinInt64, Bytes: -1,
+				Result: frontier.Result(i % 6), Ended: at, Modified: at, Next: at,
+				Duration: math.MinInt64, CrawlDelay: frontier.NoCrawlDelay, RetryAfter: math.MinInt64, Bytes: -1,
 			}))
 			require.NoError(t, w.F.Check())
 		}
@@ -295,7 +297,8 @@ func TestPausesWithoutAUnitAreRefused(t *testing.T) {
 		l := w.Next()
 		require.EqualError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Failed, RetryAfter: 3}), "frontier: outcome: RetryAfter is 3ns; want 0 or at least 1µs: is the unit missing?")
 		require.EqualError(t, w.F.Done(l, frontier.Outcome{CrawlDelay: 10}), "frontier: outcome: CrawlDelay is 10ns; want 0 or at least 1ms: is the unit missing?")
-		require.NoError(t, w.F.Done(l, frontier.Outcome{RetryAfter: time.Microsecond}), "the rest until a date")
+		require.EqualError(t, w.F.Done(l, frontier.Outcome{Duration: 30}), "frontier: outcome: Duration is 30ns; want 0 or at least 1µs: is the unit missing?")
+		require.NoError(t, w.F.Done(l, frontier.Outcome{RetryAfter: time.Microsecond, Duration: time.Microsecond}), "the rest until a date")
 	})
 }
 

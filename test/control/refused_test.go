@@ -108,7 +108,7 @@ func TestRefusedControlsChangeNothing(t *testing.T) {
 			assert.False(t, ok)
 		}
 		add(f.Assign("a.example", long), "assign to long")
-		for i, lim := range []frontier.Limits{{Waiting: -1}, {Served: -1}, {Bytes: math.MinInt64}, {Errors: -1}, {Depth: -1}, {Period: -1}, {Served: 1, Period: 1}, {Served: 1, Period: math.MaxInt64}} {
+		for i, lim := range []frontier.Limits{{Waiting: -1}, {Served: -1}, {Bytes: math.MinInt64}, {Errors: -1}, {Depth: -1}, {Period: -1}, {Period: time.Hour}, {Waiting: 1, Depth: 1, Period: time.Hour}, {Served: 1, Period: 1}, {Served: 1, Period: math.MaxInt64}} {
 			add(f.UpdateRule(host, func(r *frontier.Rule) { r.Limits = lim }), "limits %d", i)
 			add(f.UpdateRule(host, func(r *frontier.Rule) { r.HostLimits = lim }), "host limits %d", i)
 			add(f.UpdateRule(frontier.Crawl(3), func(r *frontier.Rule) { r.Limits = lim }), "crawl limits %d", i)
