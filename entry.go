@@ -165,8 +165,7 @@ type Outcome struct {
 	// Ended is when the contact ended. Zero means now; so does a time before the lease
 	// began or after now, which must come from another clock.
 	Ended time.Time
-	// Duration is how long the fetch took; zero or less means since the lease began. Done
-	// refuses one of less than a microsecond: 3 is not 3*time.Second. Raise what was measured.
+	// Duration is how long the fetch took; zero or less means since the lease began.
 	Duration time.Duration
 	// RetryAfter is how long the host asked to be left alone, from Ended. It applies even
 	// if Uncontacted is set. Done refuses one of less than a microsecond: 3 is not
@@ -175,8 +174,7 @@ type Outcome struct {
 	// CrawlDelay, if positive, is from now on the least delay of this host
 	// (robots.txt's Crawl-delay); NoCrawlDelay forgets it; 0 changes nothing. Done refuses
 	// one of less than a millisecond: 10 is not 10*time.Second. Raise what a robots.txt
-	// asks for, which may be any fraction of a second, to a millisecond. No
-	// other may be below 0.
+	// asks for, which may be any fraction of a second, to a millisecond.
 	CrawlDelay time.Duration
 	// Modified is the page's Last-Modified; zero if unknown.
 	Modified time.Time

@@ -58,8 +58,6 @@ func checkOutcome(o *Outcome) error {
 		return fmt.Errorf("%w: %v with Failure %v; want failed", ErrOutcome, o.Result, o.Failure)
 	case o.Uncontacted && o.Result != Denied && o.Result < Requeue:
 		return fmt.Errorf("%w: %v with Uncontacted; want denied or requeue", ErrOutcome, o.Result)
-	case unit.Missing(o.Duration, unit.Measured):
-		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("Duration", o.Duration, unit.Measured))
 	case unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted:
 		return fmt.Errorf("%w: %w", ErrOutcome, unit.Check("RetryAfter", o.RetryAfter, unit.Measured))
 	case o.CrawlDelay != NoCrawlDelay && (o.CrawlDelay < 0 || unit.Missing(o.CrawlDelay, unit.Least)):

@@ -323,8 +323,8 @@ func (c *Client) doneLine(l frontier.Lease, o *frontier.Outcome) ([]byte, error)
 	if o.Move || o.Crawl != 0 {
 		return nil, fmt.Errorf("client: done: Outcome.Move is set, and Crawl is %d; a Client has one crawl", o.Crawl)
 	}
-	if unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted && o.Result != frontier.PutOff || unit.Missing(o.CrawlDelay, unit.Least) || unit.Missing(o.Duration, unit.Measured) {
-		return nil, fmt.Errorf("client: done: %w: RetryAfter is %v, CrawlDelay %v, Duration %v: is the unit missing?", frontier.ErrOutcome, o.RetryAfter, o.CrawlDelay, o.Duration)
+	if unit.Missing(o.RetryAfter, unit.Measured) && !o.Uncontacted && o.Result != frontier.PutOff || unit.Missing(o.CrawlDelay, unit.Least) {
+		return nil, fmt.Errorf("client: done: %w: RetryAfter is %v, CrawlDelay %v: is the unit missing?", frontier.ErrOutcome, o.RetryAfter, o.CrawlDelay)
 	}
 	now := time.Now()
 	w := outcome{

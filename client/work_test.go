@@ -137,7 +137,7 @@ func TestDoneWithoutTheUnit(t *testing.T) {
 		added(t, c, "http://a.example/")
 		l, err := c.Next(t.Context())
 		require.NoError(t, err)
-		for _, o := range []frontier.Outcome{{RetryAfter: 3}, {CrawlDelay: 10}, {Duration: 30}} {
+		for _, o := range []frontier.Outcome{{RetryAfter: 3}, {CrawlDelay: 10}} {
 			err := c.Done(l, o)
 			require.ErrorIs(t, err, frontier.ErrOutcome)
 			require.ErrorContains(t, err, "is the unit missing?")

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/robots"
 	"github.com/seed-7440039f/frontier/internal/reply"
-	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Robots reads the answers to requests for robots.txt.
@@ -328,7 +327,7 @@ func (r *run) doneContact(slot frontier.Lease, res *fetch.Result, delay time.Dur
 }
 
 func contactOutcome(res *fetch.Result) frontier.Outcome {
-	return frontier.Outcome{Ended: res.Ended, Duration: max(res.Duration(), unit.Measured), RetryAfter: res.RetryAfter, Bytes: res.Bytes}
+	return frontier.Outcome{Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, Bytes: res.Bytes}
 }
 
 // redirect returns the target of a redirect; empty if the target cannot be crawled.

@@ -17,7 +17,6 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/internal/failure"
 	"github.com/seed-7440039f/frontier/internal/reply"
-	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Page is an answer to a request for a page, on its way to OnPage.
@@ -144,7 +143,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	res, err := r.fetch(&l, q)
 	switch {
 	case errors.Is(err, frontier.ErrGroupBusy) && attempted(res):
-		return false, r.done(l, frontier.Outcome{Result: frontier.Requeue, Ended: res.Ended, Duration: max(res.Duration(), unit.Measured), CrawlDelay: delay})
+		return false, r.done(l, frontier.Outcome{Result: frontier.Requeue, Ended: res.Ended, Duration: max(res.Duration(), 1), CrawlDelay: delay})
 	case errors.Is(err, frontier.ErrGroupBusy):
 		return false, r.handBack(l, 0, delay)
 	case uncontacted(err):
@@ -154,7 +153,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	res.Body.Until(r.fetches) // a page that was not read completely returns
 	r.saw.res, r.saw.err = res, err
 	p := &Page{crawler: c, Lease: l, Result: res, Conditional: len(q.Header) > 0, Outcome: frontier.Outcome{
-		Ended: res.Ended, Duration: max(res.Duration(), unit.Measured), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
+		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
 	}}
 	defer func() { c.links.release(p.share) }()
 	switch {

@@ -243,3 +243,28 @@ func TestADrainedNodeTakesNothing(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+func TestADeadNodeIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := trio(t, newWeb(t), 0)
+		time.Sleep(30 * time.Second)
+		a, names := nodes["a"], func() (all []string) {
+			for _, x := range nodes["a"].State().Nodes {
+				all = append(all, x.Node)
+			}
+			return all
+		}
+		require.ErrorContains(t, a.Forget(t.Context(), "b"), "it is alive")
+		nodes["b"].Close()
+		delete(nodes, "b")
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"a", "b", "c"}, names())
+		require.NoError(t, a.Forget(t.Context(), "b"))
+		require.NoError(t, a.Forget(t.Context(), "x"), "there never was one")
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"a", "c"}, names())
+		for _, n := range nodes {
+			n.Close()
+		}
+	})
+}

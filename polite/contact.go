@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // contact is the use of a lease for one request.
@@ -136,7 +135,7 @@ func (t *Transport) judge(resp *http.Response, err error) frontier.Outcome {
 // judgeLocked returns the outcome of a contact that ended with err.
 func (c *contact) judgeLocked(err error) frontier.Outcome {
 	o := c.t.judge(c.resp, err)
-	o.Ended, o.Duration, o.Bytes = c.ended, max(c.ended.Sub(c.began), unit.Measured), c.bytes
+	o.Ended, o.Duration, o.Bytes = c.ended, max(c.ended.Sub(c.began), 1), c.bytes
 	if c.delay != 0 {
 		o.CrawlDelay = c.delay
 	}

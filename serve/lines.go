@@ -166,10 +166,8 @@ func (p *parser) parseEnd(b []byte) (end, error) {
 	if x.EndedAgoS != none {
 		o.Ended = p.now.Add(-max(0, time.Duration(x.EndedAgoS)-time.Millisecond)) // the client may have rounded up
 	}
-	for _, d := range []*time.Duration{&o.Duration, &o.RetryAfter} {
-		if *d > 0 {
-			*d = max(*d, unit.Measured) // the unit is certain, and the value may be a remainder
-		}
+	if o.RetryAfter > 0 {
+		o.RetryAfter = max(o.RetryAfter, unit.Measured) // the unit is certain, and the value may be a remainder
 	}
 	switch x.CrawlDelayS {
 	case none:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,6 +90,14 @@ func TestAnEmptyFolderWaitsForAll(t *testing.T) {
 	defer cancel()
 	_, err := Start(ctx, options[1])
 	require.ErrorContains(t, err, "not all of n0, n1, n2 are there")
-	_, err = os.Stat(options[1].Dir + "/member")
-	require.ErrorIs(t, err, os.ErrNotExist)
+
+	var wg sync.WaitGroup // and learns then that they have begun
+	for _, i := range []int{0, 2} {
+		wg.Go(func() { all[i], _ = start(t, options[i]) })
+	}
+	wg.Wait()
+	require.NotNil(t, all[0])
+	require.NotNil(t, all[2])
+	_, err = start(t, options[1])
+	require.ErrorContains(t, err, "the fleet has begun")
 }

@@ -150,6 +150,7 @@ func each[O any](to map[string]func() error, name string, use func(O) error) {
 
 // taken has what takes 10 ns, with the reason.
 var taken = map[string]string{
+	"frontier.Outcome.Duration":      "it is measured: a page may come from a cache",
 	"frontier.Lease.Gap":             "the frontier sets it",
 	"frontier.HostInfo.CrawlDelay":   "the frontier sets it",
 	"frontier.BackoffState.Gap":      "the frontier sets it",
