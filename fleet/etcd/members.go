@@ -6,11 +6,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Admit lets a node in whose server has an empty folder and is reached at an address, HOST:PORT: a new
-// one, or in place of the one of this name, whose folder is lost and must never be used again. While a
-// majority of the others is not connected nothing changes. It may be repeated.
+// one, or in place of the one of this name, whose folder is lost and must never be used again. It waits until
+// a majority of the others has been connected for some seconds, or ctx ends. It may be repeated.
 func (e *Engine) Admit(ctx context.Context, node, address string) error {
 	at := e.scheme + "://" + address
 	all, err := e.client.MemberList(ctx)
@@ -28,19 +29,43 @@ func (e *Engine) Admit(ctx context.Context, node, address string) error {
 	if err := e.Remove(ctx, node); err != nil {
 		return err
 	}
-	if _, err = e.client.MemberAdd(ctx, []string{at}); err != nil {
+	err = again(ctx, func() error {
+		_, err := e.client.MemberAdd(ctx, []string{at})
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("fleet: etcd: node %s was not let in yet; repeat it: %w", node, err)
 	}
 	return nil
 }
 
-// Remove ends the part of a node, which may be gone already. It never takes part again with its folder.
+// again repeats a change until it succeeds or ctx ends: etcd makes none while those that are left have not
+// been connected for some seconds.
+func again(ctx context.Context, change func() error) error {
+	for {
+		err := change()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(askAgain):
+		}
+	}
+}
+
+// Remove ends the part of a node, which may be gone already, and waits as Admit does. The node never takes
+// part again with its folder.
 func (e *Engine) Remove(ctx context.Context, node string) error {
 	all, err := e.client.MemberList(ctx)
 	if err == nil {
 		for _, m := range all.Members {
 			if m.Name == node {
-				_, err = e.client.MemberRemove(ctx, m.ID)
+				err = again(ctx, func() error {
+					_, err := e.client.MemberRemove(ctx, m.ID)
+					return err
+				})
 			}
 		}
 	}
