@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -33,12 +34,17 @@ type machine struct {
 	cmd                     *exec.Cmd
 }
 
-// freePort returns an unused address of loopback.
+// freePort returns an unused address of loopback, below the ports that systems give to outgoing
+// connections: a machine gets its own again after a while.
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for range 1000 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000))); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 func (m *machine) start(t *testing.T, peers string, more ...string) {

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 
 const (
 	// beginsName is the file of a folder that begins with all others: they have all been empty at once.
+	// Once it has begun the file goes, so that a folder which lost the rest counts as empty.
 	beginsName = "begins"
 	// stagePath is where a server that has not begun says its stage.
 	stagePath = "/frontier/stage"
@@ -57,8 +59,12 @@ type member struct {
 
 // begin completes the configuration of a server whose folder is empty, once it may start.
 func (o *Options) begin(ctx context.Context, cfg *embed.Config) error {
-	if _, err := os.Stat(filepath.Join(o.Dir, "member")); !errors.Is(err, os.ErrNotExist) {
+	votes, err := os.ReadDir(filepath.Join(o.Dir, "member", "wal"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
+	}
+	if slices.ContainsFunc(votes, func(f os.DirEntry) bool { return strings.HasSuffix(f.Name(), ".wal") }) {
+		return nil
 	}
 	secure, err := o.TLS()
 	if err != nil {

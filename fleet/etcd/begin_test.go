@@ -2,8 +2,8 @@ package etcd
 
 import (
 	"context"
-	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +24,9 @@ func TestALostFolderIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, all[1].Close())
 	all[1] = nil
+	require.NoError(t, os.RemoveAll(filepath.Join(options[1].Dir, "member", "wal"))) // all else is there
+	_, err = start(t, options[1])
+	require.ErrorContains(t, err, "the fleet has begun")
 	require.NoError(t, os.RemoveAll(options[1].Dir))
 	_, err = start(t, options[1])
 	require.ErrorContains(t, err, "frontier member n1="+options[1].Peers["n1"])
@@ -48,11 +51,8 @@ func TestALostFolderIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 
 	more := options[0] // a fourth
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
 	more.Node, more.Dir = "n3", t.TempDir()
-	more.Peers = map[string]string{"n3": l.Addr().String()}
+	more.Peers = map[string]string{"n3": freePort(t)}
 	for node, at := range options[0].Peers {
 		more.Peers[node] = at
 	}

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +89,9 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	}
 	select {
 	case <-server.Server.ReadyNotify():
+		if err = os.Remove(filepath.Join(o.Dir, beginsName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			break
+		}
 		return &Engine{server, v3client.New(server.Server), cfg.AdvertisePeerUrls[0].Scheme}, nil
 	case err = <-server.Err():
 	case <-server.Server.StopNotify():

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"sync"
@@ -14,15 +15,25 @@ import (
 	"github.com/seed-7440039f/frontier/fleet"
 )
 
+// freePort returns an unused address of loopback, below the ports that systems give to outgoing
+// connections: servers get theirs again after a while.
+func freePort(t *testing.T) string {
+	for range 1000 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000))); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // three starts three servers on loopback.
 func three(t *testing.T) (all *[3]*Engine, options [3]Options) {
 	all = &[3]*Engine{}
 	peers := map[string]string{}
 	for i := range all {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		peers[fmt.Sprint("n", i)] = l.Addr().String()
-		require.NoError(t, l.Close())
+		peers[fmt.Sprint("n", i)] = freePort(t)
 	}
 	dir := t.TempDir()
 	var wg sync.WaitGroup
