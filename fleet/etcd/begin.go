@@ -108,7 +108,7 @@ func (o *Options) begin(ctx context.Context, cfg *embed.Config) error {
 			}
 		}
 		switch {
-		case mine == ready && (len(lists) > 0 || least == ready):
+		case mine == ready && (len(lists) > 0 || least >= ready):
 			return nil
 		case len(lists) > 0:
 			return o.join(cfg, lists)

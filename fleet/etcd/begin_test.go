@@ -96,3 +96,9 @@ func TestAnEmptyFolderWaitsForAll(t *testing.T) {
 	_, err = start(t, options[1])
 	require.ErrorContains(t, err, "the fleet has begun")
 }
+
+func TestOneAloneBegins(t *testing.T) {
+	e, err := start(t, Options{Fleet: "test", Node: "a", Peers: map[string]string{"a": freePort(t)}, Dir: t.TempDir()})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+}
