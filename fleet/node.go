@@ -13,11 +13,13 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -191,6 +193,13 @@ func IsName(s string) bool {
 	return len(s) >= 1 && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
 	}) < 0
+}
+
+// IsAddress reports whether s is an address at which a node's server can be reached: HOST:PORT.
+func IsAddress(s string) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	return err == nil && bad == nil && host != "" && n != 0
 }
 
 // config is what all nodes must agree on.

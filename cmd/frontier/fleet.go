@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -125,9 +124,7 @@ func (f *fleetFlags) judge(s *server) {
 	open := false
 	for _, x := range f.list {
 		name, address, ok := strings.Cut(x, "=")
-		host, port, err := net.SplitHostPort(address)
-		n, bad := strconv.ParseUint(port, 10, 16)
-		if !ok || !fleet.IsName(name) || err != nil || host == "" || n == 0 || bad != nil || f.peers[name] != "" {
+		if !ok || !fleet.IsName(name) || !fleet.IsAddress(address) || f.peers[name] != "" {
 			s.badItem("fleet-peers", x, "want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349")
 			continue
 		}

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed-7440039f/frontier/fleet"
@@ -58,10 +56,10 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			status, err = http.StatusConflict, fmt.Errorf("machine %s is alive: stop it first", name)
 		case in+out != "" && members == nil:
 			status, err = http.StatusNotFound, errors.New("this engine does not say who takes part")
+		case in != "" && !fleet.IsAddress(q.Get("at")):
+			status, err = http.StatusBadRequest, fmt.Errorf("at is %.128q; want HOST:PORT", q.Get("at"))
 		case in != "":
-			if status, err = http.StatusBadRequest, reachable(q.Get("at")); err == nil {
-				status, err = http.StatusServiceUnavailable, members.Admit(ctx, in, q.Get("at"))
-			}
+			err = members.Admit(ctx, in, q.Get("at"))
 		case out != "":
 			if err = members.Remove(ctx, out); err == nil {
 				err = node.Forget(ctx, out)
@@ -81,15 +79,6 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	answer(w, http.StatusOK, node.State())
-}
-
-// reachable returns an error for an address at which no machine can be reached.
-func reachable(address string) error {
-	host, port, err := net.SplitHostPort(address)
-	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
-		return fmt.Errorf("at is %.128q; want HOST:PORT", address)
-	}
-	return nil
 }
 
 // pass lets another machine answer.

@@ -15,12 +15,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -114,9 +112,7 @@ func (o *Options) config() (*embed.Config, error) {
 		scheme = "https://"
 	}
 	for name, address := range o.Peers {
-		host, port, err := net.SplitHostPort(address)
-		n, bad := strconv.ParseUint(port, 10, 16)
-		wrong.If(err != nil || host == "" || n == 0 || bad != nil, "node %s is at %q; want HOST:PORT", name, address)
+		wrong.If(!fleet.IsAddress(address), "node %s is at %q; want HOST:PORT", name, address)
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, err
