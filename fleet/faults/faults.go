@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,12 +28,20 @@ const (
 	killAll     fault = "kill all"
 	killFetcher fault = "kill fetcher"
 	loseDisk    fault = "lose disk" // and the machine takes part again with a new one
+	cutOwner    fault = "cut owner" // all its links, both ways
+	cutOther    fault = "cut other"
+	cutPair     fault = "cut pair"   // the owner and one other
+	halfOpen    fault = "half open"  // the same, one way
+	flapOwner   fault = "flap owner" // all its links, again and again
 )
 
 // kinds has each kind once for each share that it has.
 var kinds = []fault{
 	killOwner, killOwner, killOwner, killOther, freezeOwner, freezeOwner, freezeOther, handOver, handOver, endThenKill, endOther, killTwo, killAll, killFetcher, loseDisk, loseDisk,
 }
+
+// cuts are those of links.
+var cuts = []fault{cutOwner, cutOwner, cutOwner, cutOther, cutPair, cutPair, halfOpen, halfOpen, flapOwner}
 
 const (
 	endTime  = 40 * time.Second // within which a node must end that gets SIGTERM
@@ -51,7 +61,7 @@ type faulter struct {
 	fetchers []*process
 	say      func(string, ...any)
 	events   []event
-	troubles int
+	troubles atomic.Int64
 	back     sync.WaitGroup // what is still to come back
 }
 
@@ -70,8 +80,7 @@ func (f *faulter) settled(ctx context.Context, owned bool) (owner int) {
 		}
 		if !told && time.Since(began) > backTime {
 			told = true
-			f.troubles++
-			f.say("TROUBLE: for %v not all nodes have joined, or none owns the frontier", backTime)
+			f.trouble("for %v not all nodes have joined, or none owns the frontier", backTime)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -82,7 +91,7 @@ func (f *faulter) one(ctx context.Context, kind fault) {
 	if wait(ctx, f.between(3*time.Second, 12*time.Second)); ctx.Err() != nil {
 		return
 	}
-	owned := kind == killOwner || kind == freezeOwner || kind == handOver || kind == endThenKill || kind == killTwo
+	owned := kind == killOwner || kind == freezeOwner || kind == handOver || kind == endThenKill || kind == killTwo || kind != cutOther && slices.Contains(cuts, kind)
 	owner := f.settled(ctx, owned)
 	if f.r.IntN(3) > 0 { // otherwise at the very moment
 		wait(ctx, f.between(0, 8*time.Second))
@@ -128,12 +137,30 @@ func (f *faulter) one(ctx context.Context, kind fault) {
 			other = owner
 		}
 		f.lose(at, after, other)
+	case cutOwner:
+		f.cut(at, 1, f.nodes.links.around(owner)...)
+	case cutOther:
+		f.cut(at, 1, f.nodes.links.around(other)...)
+	case flapOwner:
+		f.cut(at, 12, f.nodes.links.around(owner)...)
+	case cutPair:
+		f.cut(at, 1, [2]int{owner, other}, [2]int{other, owner})
+	case halfOpen:
+		if f.r.IntN(2) == 0 {
+			owner, other = other, owner
+		}
+		f.cut(at, 1, [2]int{owner, other})
 	case killFetcher:
 		p := f.fetchers[f.r.IntN(len(f.fetchers))]
 		f.tell(at, "fetcher %s is back in %v", p.name, after)
 		p.kill()
 		f.comeBack(after, p)
 	}
+}
+
+func (f *faulter) trouble(format string, args ...any) {
+	f.troubles.Add(1)
+	f.say("TROUBLE: "+format, args...)
 }
 
 func (f *faulter) tell(e *event, format string, args ...any) {
@@ -183,9 +210,39 @@ func (f *faulter) lose(e *event, after time.Duration, i int) {
 			}
 		}
 		if err != nil {
-			f.troubles++
-			f.say("TROUBLE: %s does not take part again: %v", p.name, err)
+			f.trouble("%s does not take part again: %v", p.name, err)
 		}
+	})
+}
+
+// cut cuts links for a while, in some turns.
+func (f *faulter) cut(e *event, turns int, ways ...[2]int) {
+	span, names := f.between(time.Second, 40*time.Second)/time.Duration(turns), ""
+	for _, w := range ways {
+		if w[0] != rest && w[1] != rest {
+			names += " " + nameOf(w[0]) + ">" + nameOf(w[1])
+		}
+	}
+	f.tell(e, "%d times%s, for %v", turns, names, span.Round(time.Millisecond))
+	all := func(do func(from, to int) error) {
+		for _, w := range ways {
+			if err := do(w[0], w[1]); err != nil {
+				f.trouble("%v", err)
+			}
+		}
+	}
+	number := len(f.events)
+	all(f.nodes.links.cut)
+	f.back.Go(func() {
+		for i := range turns {
+			if i > 0 {
+				time.Sleep(span)
+				all(f.nodes.links.cut)
+			}
+			time.Sleep(span)
+			all(f.nodes.links.mend)
+		}
+		f.say("fault %d: links are whole", number)
 	})
 }
 
@@ -218,8 +275,7 @@ func (f *faulter) end(e *event, after time.Duration, i int) {
 	f.nodes.gone(i)
 	f.tell(e, "%s, which took %v, exit %d, back in %v", p.name, time.Since(began).Round(time.Millisecond), p.cmd.ProcessState.ExitCode(), after.Round(time.Millisecond))
 	if !timely || p.cmd.ProcessState.ExitCode() != 0 {
-		f.troubles++
-		f.say("TROUBLE: node %s did not end in order within %v: exit %d", p.name, endTime, p.cmd.ProcessState.ExitCode())
+		f.trouble("node %s did not end in order within %v: exit %d", p.name, endTime, p.cmd.ProcessState.ExitCode())
 	}
 	f.comeBack(after, p)
 }

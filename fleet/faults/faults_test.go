@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -30,8 +31,10 @@ func TestFaults(t *testing.T) {
 		t.Skip("it takes minutes: give -frontier.long")
 	}
 	var out bytes.Buffer
-	o := options{faults: 3, pages: 400, hosts: 40, fetchers: 3, workers: 8, slow: 0.04, seed: 1, finalWait: 3 * time.Minute, quietLimit: 75 * time.Second}
-	err := run(t.Context(), o, &out)
+	o := options{keep: t.TempDir(), faults: 3, pages: 400, hosts: 40, fetchers: 3, workers: 8, slow: 0.04, seed: 1, finalWait: 3 * time.Minute, quietLimit: 75 * time.Second}
+	o.binary = filepath.Join(o.keep, "frontier")
+	require.NoError(t, build(t.Context(), o.binary))
+	err := run(t.Context(), o, nil, &out)
 	t.Log(out.String())
 	require.NoError(t, err)
 }

@@ -4,11 +4,13 @@
 //	go run ./fleet/faults -n 20
 //
 // Every page must be fetched, no page whose end was acknowledged again, and no host before its delay is over,
-// or twice at once. The exit status is 1 otherwise. It needs a Unix system, and about 15 seconds per fault.
+// or twice at once. The exit status is 1 otherwise. It needs a Unix system, and about 15 seconds per fault. On
+// Linux, if it may make networks (as root, or where users may have namespaces) and there is the command ip, each
+// node has a network of its own, and links are cut, too.
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +33,7 @@ import (
 // options of a run.
 type options struct {
 	faults, pages, hosts  int
+	known                 int
 	fetchers, workers     int
 	slow                  float64
 	leaseS                int
@@ -50,6 +53,7 @@ func main() {
 	o := options{}
 	flag.IntVar(&o.faults, "n", 20, "how many faults")
 	flag.IntVar(&o.pages, "pages", 3000, "how many pages at first; as many come again and again while there are faults")
+	flag.IntVar(&o.known, "known", 0, "how many other URLs the frontier has at first, all of them visited")
 	flag.IntVar(&o.hosts, "hosts", 150, "how many hosts")
 	flag.IntVar(&o.fetchers, "fetchers", 3, "how many processes fetch")
 	flag.IntVar(&o.workers, "workers", 8, "how many workers each of them has")
@@ -63,34 +67,60 @@ func main() {
 	flag.DurationVar(&o.quietLimit, "quiet-limit", 75*time.Second, "time without a contact after which a stall is reported")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, finish)
-	defer cancel()
-	if err := run(ctx, o, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		cancel()
-		os.Exit(1)
-	}
+	status := start(ctx, o)
+	cancel()
+	os.Exit(status)
 }
 
-// run does everything, and returns errFailed if the fleet broke a promise.
-func run(ctx context.Context, o options, out io.Writer) (err error) {
+// start returns the exit status.
+func start(ctx context.Context, o options) (status int) {
+	dir, err := o.keep, error(nil)
+	if dir == "" {
+		dir, err = os.MkdirTemp("", "faults")
+	} else if err = os.MkdirAll(dir, 0o777); err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err == nil && o.binary == "" {
+		o.binary = filepath.Join(dir, "frontier")
+		err = build(ctx, o.binary)
+	}
+	var l *links
+	if err == nil {
+		var none error
+		if l, status, none = enter(dir, o.binary); none != nil {
+			fmt.Fprintln(os.Stderr, "no links are cut:", none)
+		} else if l == nil {
+			if status == 0 && o.keep == "" {
+				_ = os.RemoveAll(dir)
+			}
+			return status
+		}
+		temporary := o.keep == ""
+		o.keep = dir
+		if err = run(ctx, o, l, os.Stdout); err == nil && temporary {
+			err = os.RemoveAll(dir)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		return 1
+	}
+	return 0
+}
+
+// run does everything in the folder o.keep, and returns errFailed if the fleet broke a promise.
+func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 	if !supported {
 		return errors.New("processes cannot be stopped and continued on this system")
 	}
 	if o.hosts < 1 || o.pages < o.hosts || o.fetchers < 1 || o.workers < 1 {
 		return errors.New("want at least a host, a fetcher, a worker, and a page for each host")
 	}
+	draw, err := o.kinds(l != nil)
+	if err != nil {
+		return err
+	}
 	dir := o.keep
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "faults"); err != nil {
-			return err
-		}
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
 	journal, err := os.Create(filepath.Join(dir, "faults.log"))
 	if err != nil {
 		return err
@@ -104,13 +134,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		fmt.Fprintf(out, "%s %s\n", clock(time.Now()), fmt.Sprintf(format, args...))
 	}
 	say("seed %d, logs in %s", o.seed, dir)
-	if o.binary == "" {
-		o.binary = filepath.Join(dir, "frontier")
-		if err := build(ctx, o.binary); err != nil {
-			return err
-		}
-	}
-	t := &trial{options: o, say: say, out: out, dir: dir}
+	t := &trial{options: o, links: l, draw: draw, say: say, out: out, dir: dir}
 	defer t.stop()
 	if err := t.begin(ctx); err != nil {
 		return err
@@ -122,11 +146,26 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if err := t.judge(ctx); err != nil {
 		return fmt.Errorf("%w; seed %d, logs in %s", err, o.seed, dir)
 	}
-	if o.keep == "" {
-		t.stop()
-		return os.RemoveAll(dir)
-	}
 	return nil
+}
+
+// kinds returns what to draw from.
+func (o *options) kinds(links bool) (draw []fault, err error) {
+	all := kinds
+	if links {
+		all = slices.Concat(kinds, cuts)
+	}
+	if o.only == "" {
+		return all, nil
+	}
+	for s := range strings.SplitSeq(o.only, ",") {
+		kind := fault(strings.TrimSpace(s))
+		if !slices.Contains(all, kind) {
+			return nil, fmt.Errorf("-only: there is no fault %q here; want some of %q", kind, slices.Compact(slices.Clone(all)))
+		}
+		draw = append(draw, kind)
+	}
+	return draw, nil
 }
 
 // build builds the frontier command from the repository in which this process was started.
@@ -155,9 +194,11 @@ func build(ctx context.Context, binary string) error {
 // trial is one run.
 type trial struct {
 	options
-	say func(string, ...any)
-	out io.Writer
-	dir string
+	links *links // nil: none are cut
+	draw  []fault
+	say   func(string, ...any)
+	out   io.Writer
+	dir   string
 
 	web      *web
 	site     *http.Server
@@ -169,13 +210,17 @@ type trial struct {
 
 func (t *trial) begin(ctx context.Context) error {
 	t.web = newWeb(t.seed, t.hosts, t.say)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	host := "127.0.0.1"
+	if t.links != nil {
+		host = t.links.address(rest)
+	}
+	l, err := net.Listen("tcp", host+":0")
 	if err != nil {
 		return err
 	}
 	t.site = &http.Server{Handler: t.web}
 	go func() { _ = t.site.Serve(l) }()
-	if t.nodes, err = newCluster(t.binary, t.dir, t.say); err != nil {
+	if t.nodes, err = newCluster(t.binary, t.dir, t.links, t.say); err != nil {
 		return err
 	}
 	for _, p := range t.nodes.nodes {
@@ -186,6 +231,9 @@ func (t *trial) begin(ctx context.Context) error {
 	t.faulter = &faulter{r: rand.New(rand.NewPCG(t.seed, 2)), nodes: t.nodes, say: t.say}
 	if t.faulter.settled(ctx, true); ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err := t.visited(ctx); err != nil {
+		return err
 	}
 	if err := t.wave(ctx); err != nil {
 		return err
@@ -204,12 +252,33 @@ func (t *trial) begin(ctx context.Context) error {
 	return nil
 }
 
+// visited imports URLs that were visited before.
+func (t *trial) visited(ctx context.Context) error {
+	if t.known == 0 {
+		return nil
+	}
+	r, w := io.Pipe()
+	go func() {
+		b := bufio.NewWriter(w)
+		for i := range t.known {
+			fmt.Fprintf(b, `{"url":"http://old%d.example/p%d","finished":1}`+"\n", i/100, i)
+		}
+		_ = w.CloseWithError(b.Flush())
+	}()
+	began := time.Now()
+	err := t.send(ctx, t.nodes.urls[0]+"/v1/import", r)
+	t.say("%d visited URLs imported in %v", t.known, time.Since(began).Round(time.Second))
+	return err
+}
+
 // wave makes the web larger, and adds the URLs that no page links to.
 func (t *trial) wave(ctx context.Context) error {
 	roots := t.web.grow(t.pages)
 	body := strings.Join(roots, "\n") + "\n"
 	for i := 0; ; i++ {
-		err := t.add(ctx, t.nodes.urls[i%len(t.nodes.urls)], body)
+		once, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := t.send(once, t.nodes.urls[i%len(t.nodes.urls)]+"/v1/urls", strings.NewReader(body))
+		cancel()
 		if err == nil {
 			t.web.acknowledged(roots...)
 			t.say("%d more pages, %d of them added", t.pages, len(roots))
@@ -221,10 +290,8 @@ func (t *trial) wave(ctx context.Context) error {
 	}
 }
 
-func (t *trial) add(ctx context.Context, node, body string) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, node+"/v1/urls", bytes.NewReader([]byte(body)))
+func (t *trial) send(ctx context.Context, to string, body io.Reader) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, body)
 	if err != nil {
 		return err
 	}
@@ -261,18 +328,11 @@ func (t *trial) faultsAndWaves(ctx context.Context) {
 			wait(over, time.Second)
 		}
 	})
-	draw := kinds
-	if t.only != "" {
-		draw = nil
-		for s := range strings.SplitSeq(t.only, ",") {
-			draw = append(draw, fault(strings.TrimSpace(s)))
-		}
-	}
 	for range t.faults {
 		if ctx.Err() != nil {
 			break
 		}
-		t.faulter.one(ctx, draw[t.faulter.r.IntN(len(draw))])
+		t.faulter.one(ctx, t.draw[t.faulter.r.IntN(len(t.draw))])
 	}
 	stop()
 	all.Wait()
@@ -306,11 +366,11 @@ func (t *trial) judge(ctx context.Context) error {
 	lost := t.web.lost(t.say)
 	t.web.table(t.out, t.faulter.events)
 	fmt.Fprintf(t.out, "faults %d, nodes that ended by themselves %d, other troubles %d, in the end the frontier was empty: %v\n",
-		len(t.faulter.events), t.nodes.died(), t.faulter.troubles, drained)
+		len(t.faulter.events), t.nodes.died(), t.faulter.troubles.Load(), drained)
 	w := t.web
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if lost+w.early+w.overlap+w.undone+t.nodes.died()+t.faulter.troubles > 0 || !drained {
+	if lost+w.early+w.overlap+w.undone+t.nodes.died()+int(t.faulter.troubles.Load()) > 0 || !drained {
 		return errFailed
 	}
 	return nil

@@ -104,6 +104,7 @@ type cluster struct {
 	urls    []string
 	folders []string
 	peers   []string // NAME=HOST:PORT
+	links   *links   // nil: none are cut
 
 	mu     sync.Mutex
 	owner  int    // guarded by mu; -1: none that is known
@@ -119,17 +120,23 @@ const (
 )
 
 // newCluster prepares the nodes in dir.
-func newCluster(binary, dir string, say func(string, ...any)) (*cluster, error) {
+func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluster, error) {
 	ports, err := freePorts(2 * nodeCount)
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{owner: -1, joined: make([]bool, nodeCount)}
-	for i := range nodeCount {
-		c.peers = append(c.peers, fmt.Sprintf("%c=127.0.0.1:%d", 'a'+i, ports[i]))
+	c := &cluster{owner: -1, joined: make([]bool, nodeCount), links: l}
+	address := func(i, port int) string {
+		if l != nil {
+			return fmt.Sprintf("%s:%d", l.address(i), port)
+		}
+		return fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	for i := range nodeCount {
-		name, at := string(rune('a'+i)), fmt.Sprintf("127.0.0.1:%d", ports[nodeCount+i])
+		c.peers = append(c.peers, nameOf(i)+"="+address(i, ports[i]))
+	}
+	for i := range nodeCount {
+		name, at := nameOf(i), address(i, ports[nodeCount+i])
 		folder := filepath.Join(dir, name)
 		if err := os.MkdirAll(folder, 0o777); err != nil {
 			return nil, err
@@ -142,8 +149,12 @@ func newCluster(binary, dir string, say func(string, ...any)) (*cluster, error) 
 		c.nodes = append(c.nodes, &process{
 			name: name, log: log,
 			start: func() *exec.Cmd {
-				return exec.Command(binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
-					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String())
+				words := []string{binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
+					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String()}
+				if l != nil {
+					return l.within(i, append(words, "-insecure", "-names", "*")...)
+				}
+				return exec.Command(words[0], words[1:]...)
 			},
 			lines: func(line string) { c.read(i, line, say) },
 			died: func(err error) {

@@ -15,7 +15,7 @@ import (
 // outage is whether a fault can take the frontier from its owner.
 func (k fault) outage() bool {
 	switch k {
-	case killOwner, freezeOwner, handOver, endThenKill, killTwo, killAll:
+	case killOwner, freezeOwner, handOver, endThenKill, killTwo, killAll, cutOwner, cutPair, halfOpen, flapOwner:
 		return true
 	}
 	return false
