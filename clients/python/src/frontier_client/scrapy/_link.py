@@ -100,6 +100,7 @@ class Link:
         self._changed = threading.Condition()
         self._out: set[str] = set()
         self._ending: set[str] = set()  # their ends are not sent yet
+        self._ends: dict[str, float] = {}  # when those end that are out, by time.monotonic()
         self._extend_at = monotonic() + lease_s / 3
         self._stuck = False
         self._unsent = 0
@@ -135,6 +136,7 @@ class Link:
         with self._changed:
             self._unsent += 1
             self._out.discard(lease)
+            self._ends.pop(lease, None)
             self._ending.add(lease)
             self._changed.notify_all()
         self._queue.put((lease, outcome))
@@ -152,13 +154,30 @@ class Link:
         def ask() -> None:
             gap_s = None
             try:
-                gap_s = self._insist(lambda: self._client.extend(lease, self._lease_s), to_the_end=False).gap_s
+                gap_s = self._insist(lambda: self._keep(lease), to_the_end=False).gap_s
             except (FrontierError, Stopped):
                 pass
             finally:
                 answer(gap_s)
 
         self._asking.submit(ask)
+
+    def left_s(self, lease: str) -> float:
+        """For how long a host may be contacted under a lease; nothing once it has ended."""
+        with self._changed:
+            return self._ends.get(lease, 0.0) - min(1.0, self._lease_s / 10) - monotonic()
+
+    def _keep(self, lease: str) -> Lease:
+        try:
+            got = self._client.extend(lease, self._lease_s)
+        except NotLeased:
+            with self._changed:
+                self._ends.pop(lease, None)
+            raise
+        with self._changed:
+            if lease in self._ends:
+                self._ends[lease] = got.ends
+        return got
 
     def pending(self) -> bool:
         """Whether anything is left to do, here or on the server."""
@@ -240,6 +259,7 @@ class Link:
             got, over = self._insist(lambda: self._ask(n), to_the_end=False)
             with self._changed:
                 self._out.update(le.lease for le in got.leases)
+                self._ends.update((le.lease, le.ends) for le in got.leases)
                 if over and adds == self._adds and not self._unsent and not self._out:
                     self._exhausted = True
                 elif got.leases:
@@ -279,6 +299,7 @@ class Link:
             self._contacts -= 1
             if not (stopped := self._stop_at is not None):
                 self._out.add(le.lease)
+                self._ends[le.lease] = le.ends
         if stopped:
             self.done(le.lease, Outcome("requeue", uncontacted=True))
         else:
@@ -357,7 +378,7 @@ class Link:
         self._extend_at = monotonic() + min(1.0, self._lease_s / 6)
         for lease in out:
             try:
-                self._client.extend(lease, self._lease_s)
+                self._keep(lease)
             except NotLeased:
                 pass  # it ended meanwhile: its done says so
             except (Unavailable, Busy):

@@ -17,9 +17,10 @@ from typing import Any
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later, is_asyncio_available
-from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
@@ -51,6 +52,7 @@ class _Contact:
     ended: float = 0.0
     status: int = 0
     received: bool = False
+    over: bool = False  # the lease ended before the answer came
     retry_after_s: float | None = None
     again: Request | None = None
     key: str = ""
@@ -108,6 +110,9 @@ class Scheduler(BaseScheduler):
         connect(self._downloaded, signals.response_downloaded)
         connect(self._left, signals.request_left_downloader)
         connect(self._received, signals.response_received)
+        if (engine := self._crawler.engine) is not None:
+            self._send = engine.downloader.handlers.download_request_async
+            engine.downloader.handlers.download_request_async = self._download  # type: ignore[method-assign]
         self._link = Link(
             self._client,
             crawl=self._crawl,
@@ -214,7 +219,7 @@ class Scheduler(BaseScheduler):
                 contact.key = self._key(request)
                 self._by_key[contact.key] = contact
             if lease.lease:
-                held[request] = lambda: self._confirm(lease.lease)
+                held[request] = lambda: self._confirm(contact)
             self._count("dequeued", 1)
             return request
         return None
@@ -272,7 +277,10 @@ class Scheduler(BaseScheduler):
     def _outcome(self, request: Request, c: _Contact) -> Outcome:
         out = Outcome("visited")
         host = urlparse_cached(request).hostname or ""
-        if not c.began and not c.received:  # a middleware ignored it: robots.txt, offsite
+        if c.over:
+            out.result = "requeue"
+            out.uncontacted = not c.began and self._past.get(host, 0.0) < c.since
+        elif not c.began and not c.received:  # a middleware ignored it: robots.txt, offsite
             out.result = "denied"
             out.uncontacted = self._past.get(host, 0.0) < c.since
         elif c.status == 304:
@@ -298,10 +306,46 @@ class Scheduler(BaseScheduler):
         if lease.lease:
             self._link.done(lease.lease, Outcome("requeue", uncontacted=True))
 
-    def _confirm(self, lease: str) -> Deferred[float | None]:
+    def _confirm(self, contact: _Contact) -> Deferred[float | None]:
         answer: Deferred[float | None] = Deferred()
-        self._link.confirm(lease, lambda gap_s: self._call(answer.callback, gap_s))
+
+        def told(gap_s: float | None) -> None:
+            contact.over = gap_s is None
+            answer.callback(gap_s)
+
+        self._link.confirm(contact.lease.lease, lambda gap_s: self._call(told, gap_s))
         return answer
+
+    async def _download(self, request: Request) -> Response:
+        """Send a request, and cut the connection when its lease ends: another process has the host then."""
+        contact = self._contacts.get(request)
+        if contact is None or not contact.lease.lease:
+            return await self._send(request)
+        sent: Deferred[Response] | None = None
+        timer: Any = None
+
+        def watch() -> None:
+            nonlocal timer
+            if (left_s := self._link.left_s(contact.lease.lease)) > 0:
+                timer = call_later(min(left_s, 1), watch)
+                return
+            contact.over = True
+            if sent is not None:
+                sent.cancel()
+
+        try:
+            watch()
+            if not contact.over:
+                sent = deferred_from_coro(self._send(request))
+                return await maybe_deferred_to_future(sent)
+        except BaseException:  # canceled, whatever a handler makes of that
+            if not contact.over:
+                raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        # What is in memory only comes again by Scrapy's retries.
+        raise (TimeoutError if contact.local else IgnoreRequest)("the lease ended before the answer came")
 
     # The downloader's signals.
 
