@@ -56,8 +56,8 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			status, err = http.StatusConflict, fmt.Errorf("machine %s is alive: stop it first", name)
 		case in+out != "" && members == nil:
 			status, err = http.StatusNotFound, errors.New("this engine does not say who takes part")
-		case in != "" && !fleet.IsAddress(q.Get("at")):
-			status, err = http.StatusBadRequest, fmt.Errorf("at is %.128q; want HOST:PORT", q.Get("at"))
+		case in != "" && !(fleet.IsName(in) && fleet.IsAddress(q.Get("at"))):
+			status, err = http.StatusBadRequest, fmt.Errorf("admit is %.64q, and at %.128q; want a name and HOST:PORT", in, q.Get("at"))
 		case in != "":
 			err = members.Admit(ctx, in, q.Get("at"))
 		case out != "":

@@ -59,6 +59,16 @@ func TestALostFolderIsReplaced(t *testing.T) {
 	_, err = start(t, more)
 	require.ErrorContains(t, err, "frontier member n3=")
 	require.ErrorContains(t, all[0].Admit(t.Context(), "n3", options[0].Peers["n1"]), "is the address of node n1")
+	members := func() int {
+		list, err := all[0].client.MemberList(t.Context())
+		require.NoError(t, err)
+		return len(list.Members)
+	}
+	require.NoError(t, all[0].Admit(t.Context(), "n3", freePort(t))) // a wrong address
+	require.NoError(t, all[0].Admit(t.Context(), "n3", more.Peers["n3"]))
+	require.Equal(t, 4, members())
+	require.NoError(t, all[0].Remove(t.Context(), "n3"))
+	require.Equal(t, 3, members(), "what has not started can be removed")
 	require.NoError(t, all[0].Admit(t.Context(), "n3", more.Peers["n3"]))
 	fourth, err := start(t, more)
 	require.NoError(t, err)

@@ -10,7 +10,8 @@ import (
 )
 
 // Admit lets a node in whose server has an empty folder and is reached at an address, HOST:PORT: a new
-// one, or in place of the one of this name, whose folder is lost and must never be used again. It waits until
+// one, or in place of the one of this name, whose folder is lost and must never be used again. Others that were
+// let in and have not started take part no more: the address may have been wrong. It waits until
 // a majority of the others has been connected for some seconds, or ctx ends. It may be repeated.
 func (e *Engine) Admit(ctx context.Context, node, address string) error {
 	at := e.scheme + "://" + address
@@ -55,13 +56,13 @@ func again(ctx context.Context, change func() error) error {
 	}
 }
 
-// Remove ends the part of a node, which may be gone already, and waits as Admit does. The node never takes
-// part again with its folder.
+// Remove ends the part of a node, which may be gone already, and of all that were let in and have not started:
+// those have no names yet. It waits as Admit does. The nodes never take part again with their folders.
 func (e *Engine) Remove(ctx context.Context, node string) error {
 	all, err := e.client.MemberList(ctx)
 	if err == nil {
 		for _, m := range all.Members {
-			if m.Name == node {
+			if m.Name == node || m.Name == "" {
 				err = again(ctx, func() error {
 					_, err := e.client.MemberRemove(ctx, m.ID)
 					return err
