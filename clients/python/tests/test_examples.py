@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -121,6 +124,41 @@ def test_the_queue_of_crawlee(server: Server, client: Client) -> None:
     done = subprocess.run(args, cwd=CRAWLEE, timeout=60, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert client.stats()["leased"] == 0, "it gives back what it fetched ahead"
+
+
+CUT = """
+import {FrontierQueue} from './queue.mjs';
+import assert from 'node:assert/strict';
+const [, server, page] = process.argv;
+const queue = new FrontierQueue(server, {prefetch: 1});
+queue.requestLockSecs = 4;
+await queue.addRequests([page]);
+const request = await queue.fetchNextRequest();
+await assert.rejects(fetch(page, {signal: queue.signal(request)}), /has ended/);
+"""
+
+
+@needs_crawlee
+@pytest.mark.parametrize("back", [False, True])
+def test_what_crawlee_fetches_is_cut_when_its_lease_ends(server: Server, back: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as web:
+        args = ["node", "--input-type=module", "-e", CUT, server.url, f"http://127.0.0.1:{web.getsockname()[1]}/"]
+        with subprocess.Popen(args, cwd=CRAWLEE) as p:
+            try:
+                web.settimeout(30)
+                first, _ = web.accept()
+                began = time.monotonic()
+                server.kill()
+                if back:
+                    server.start()
+                first.settimeout(8)
+                with first, suppress(ConnectionResetError):
+                    while first.recv(4096):
+                        pass
+                assert time.monotonic() - began < 4
+                assert p.wait(8) == 0
+            finally:
+                p.kill()
 
 
 SERVERS = """

@@ -92,21 +92,24 @@ def test_a_connection_is_cut_when_its_lease_ends(server: Server, site: Site, rea
     with socket.create_server(("127.0.0.1", 0)) as web:
         site.hosts = [f"http://127.0.0.1:{web.getsockname()[1]}"]
         p = scrapy(server, site, ROBOTSTXT_OBEY=False, FRONTIER_LEASE_S=3, **REACTORS[reactor])
-        web.settimeout(30)
-        first, _ = web.accept()
-        server.kill()
-        if back:
-            server.start()
-        first.settimeout(8)
-        with first, suppress(ConnectionResetError):
-            while first.recv(4096):  # the request; nothing is answered
-                pass
-        if not back:
-            server.start()
-        again, _ = web.accept()
-        again.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
-        again.close()
-        assert stats(p)["finish_reason"] == "finished"
+        try:
+            web.settimeout(30)
+            first, _ = web.accept()
+            server.kill()
+            if back:
+                server.start()
+            first.settimeout(8)
+            with first, suppress(ConnectionResetError):
+                while first.recv(4096):  # the request; nothing is answered
+                    pass
+            if not back:
+                server.start()
+            again, _ = web.accept()
+            again.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+            again.close()
+            assert stats(p)["finish_reason"] == "finished"
+        finally:
+            p.kill()
 
 
 def test_leases_are_kept_while_the_server_is_full(server: Server, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

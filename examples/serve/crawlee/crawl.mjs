@@ -8,7 +8,7 @@ const crawler = new BasicCrawler({
   requestQueue: queue,
   maxRequestRetries: 2,
   async requestHandler({request}) {
-    const answer = await fetch(request.url, {redirect: 'manual'}); // a redirect is another contact: it needs a lease
+    const answer = await fetch(request.url, {redirect: 'manual', signal: queue.signal(request)}); // a redirect is another contact: it needs a lease
     if (answer.status >= 500 || answer.status === 429) throw new Error(`status ${answer.status}`);
     const html = await answer.text();
     const hrefs = [...html.matchAll(/href="([^"]+)"/g)].map(([, href]) => href);

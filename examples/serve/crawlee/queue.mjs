@@ -18,7 +18,7 @@ export class FrontierQueue {
 
   patienceSecs = 60; // how long to ask a server again that is away or busy
 
-  #leases = new Map(); // request id -> {lease, began}
+  #leases = new Map(); // request id -> {lease, began, over, watch}
   #over = false;
   #ready = [];
   #asking = null;
@@ -135,6 +135,10 @@ export class FrontierQueue {
     return {addedRequests: processedRequests, waitForAllRequestsToBeAdded: Promise.resolve(processedRequests)};
   }
 
+  // Aborts shortly before the lease of a request ends, which happens while no server answers: another process may
+  // have the host then. Give it to whatever fetches the request.
+  signal(request) { return this.#leases.get(request.id)?.over.signal ?? AbortSignal.abort(); }
+
   // When a lease asked for now ends.
   #until() { return performance.now() + this.requestLockSecs * 1000; }
 
@@ -176,13 +180,19 @@ export class FrontierQueue {
     if (!lease) return null; // another call took it
     const stored = lease.meta?.crawlee ? JSON.parse(lease.meta.crawlee[0]) : {url: lease.url};
     const request = new Request({...stored, id: lease.lease, uniqueKey: stored.uniqueKey ?? stored.url});
-    this.#leases.set(request.id, {lease, began: performance.now()});
+    const over = new AbortController(), margin = Math.min(1000, this.requestLockSecs * 250);
+    const watch = setInterval(() => {
+      if (performance.now() > lease.until - margin) over.abort(new Error(`frontier: the lease of ${request.url} has ended`));
+    }, margin / 4).unref();
+    this.#leases.set(request.id, {lease, began: performance.now(), over, watch});
     return request;
   }
 
   async #done(request, outcome) {
     const out = this.#leases.get(request.id);
     if (!out) return null;
+    clearInterval(out.watch);
+    if (out.over.signal.aborted) outcome = {result: 'requeue'};
     try {
       await this.#ask(`/v1/leases/${out.lease.lease}/done`, {duration_s: Math.max(1, performance.now() - out.began) / 1000, ...outcome});
     } catch (e) {
