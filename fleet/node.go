@@ -33,10 +33,12 @@ import (
 )
 
 const (
-	defaultTTL = 15 * time.Second
-	minTTL     = 5 * time.Second
-	defaultLog = 64 << 20
-	maxParts   = 4096
+	defaultTTL      = 15 * time.Second
+	minTTL          = 5 * time.Second
+	defaultLog      = 64 << 20
+	maxParts        = 4096
+	drained, leaves = 1, 2 // Node.leaving
+
 	// turn is how long a node leaves a free partition to each node that has a better right to it.
 	turn = 2 * time.Second
 	// retry is how long a node leaves a partition alone that it could not open.
@@ -113,7 +115,7 @@ type Node struct {
 	view    *view
 	life    context.Context // ends with Leave or Close
 	stop    context.CancelCauseFunc
-	leaving atomic.Bool // it takes no partitions, and gives up those that it has
+	leaving atomic.Int32 // drained or leaves: it takes no partitions, and gives up those that it has
 	session atomic.Pointer[session]
 	running sync.WaitGroup
 
@@ -298,7 +300,7 @@ func (n *Node) live(s *session) {
 
 // begin begins the node's next session.
 func (n *Node) begin(ctx context.Context) (*session, error) {
-	s, err := begin(ctx, n.o.Engine, sessionRow{Node: n.o.Node, Address: n.o.Address, Leaving: n.leaving.Load()}, n.o.TTL, n.o.elapsed)
+	s, err := begin(ctx, n.o.Engine, sessionRow{Node: n.o.Node, Address: n.o.Address, Leaving: n.leaving.Load() != 0}, n.o.TTL, n.o.elapsed)
 	if err == nil {
 		n.session.Store(s)
 	}
@@ -353,6 +355,12 @@ func (n *Node) partition(ctx context.Context, s *session, p int) {
 		case free == 0:
 			free = now
 		}
+		if isFree && n.leaving.Load() == drained && now-free > turn && !n.others() {
+			n.log.Warn("fleet: no other node takes partitions: this one does again", "partition", p)
+			if err := n.Drain(ctx, true); err != nil {
+				n.log.Warn("fleet: the drain goes on", "error", err)
+			}
+		}
 		if isFree && n.mayClaim(s, p, now-free) {
 			if err := n.claim(ctx, s, p, revision); err != nil {
 				n.log.Warn("fleet: partition given up", "partition", p, "error", err)
@@ -379,7 +387,7 @@ func (n *Node) freePart(p int) (revision uint64, free bool) {
 
 // mayClaim reports whether a partition that has been free for a time is this node's.
 func (n *Node) mayClaim(s *session, p int, free time.Duration) bool {
-	if _, ok := s.right(); !ok || n.leaving.Load() {
+	if _, ok := s.right(); !ok || n.leaving.Load() != 0 {
 		return false
 	}
 	n.mu.Lock()
@@ -493,17 +501,26 @@ func (n *Node) putPart(ctx context.Context, p int, row partRow, revision uint64)
 	}
 }
 
+// others reports whether any other node that is alive takes partitions.
+func (n *Node) others() bool {
+	return slices.ContainsFunc(n.view.members(), func(m member) bool { return m.Node != n.o.Node && !m.Leaving })
+}
+
 // Drain begins to hand over all partitions. The node takes none from then on, until Drain is called with back,
-// or the process starts again.
+// the process starts again, or no other node is left that takes them.
 func (n *Node) Drain(ctx context.Context, back bool) error {
-	if !back && !slices.ContainsFunc(n.view.members(), func(m member) bool { return m.Node != n.o.Node && !m.Leaving }) {
+	if !back && !n.others() {
 		return errors.New("fleet: drain: no other node that is alive takes partitions")
 	}
 	s := n.session.Load()
 	if err := s.write(ctx, func(r *sessionRow) { r.Leaving = !back }); err != nil {
 		return fmt.Errorf("fleet: drain: %w", err)
 	}
-	n.leaving.Store(!back)
+	if back {
+		n.leaving.CompareAndSwap(drained, 0)
+	} else {
+		n.leaving.CompareAndSwap(0, drained)
+	}
 	n.log.Info("fleet: drained by an operator", "back", back)
 	return nil
 }
@@ -532,7 +549,7 @@ func (n *Node) Forget(ctx context.Context, node string) error {
 // Leave hands over all partitions and ends the session, so that others need not wait for it. The node
 // is of no use after that.
 func (n *Node) Leave(ctx context.Context) error {
-	n.leaving.Store(true)
+	n.leaving.Store(leaves)
 	s := n.session.Load()
 	err := s.write(ctx, func(r *sessionRow) { r.Leaving = true })
 	for { // until nothing is claimed here

@@ -135,7 +135,7 @@ func (n *Node) partitionState(p int, nodes []NodeState) PartitionState {
 // Lines describes a State for people, in cells that tabs separate.
 func (s State) Lines() (lines []string) {
 	span := func(s float64) string { return time.Duration(math.Round(s) * float64(time.Second)).String() }
-	says := map[bool]string{true: "hands out what it owns", false: "hands nothing out: it has not heard of the others for too long"}[s.Confirmed]
+	says := map[bool]string{true: "has heard of the others lately", false: "hands nothing out: it has not heard of the others for too long"}[s.Confirmed]
 	lines = append(lines, fmt.Sprintf("fleet\tas node %s sees it, which %s", s.Node, says))
 	for _, n := range s.Nodes {
 		about := "ended"
@@ -147,7 +147,7 @@ func (s State) Lines() (lines []string) {
 			about += ", takes no partition"
 		}
 		if n.Clock != nil {
-			about += fmt.Sprintf(", clock ahead by %.3fs", n.Clock.Ahead)
+			about += fmt.Sprintf(", clock ahead by %.3fs", math.Round(1000*n.Clock.Ahead)/1000+0) // no -0
 		}
 		lines = append(lines, fmt.Sprintf("node %s\t%s\t%s", n.Node, about, n.Address))
 	}

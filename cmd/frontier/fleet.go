@@ -26,6 +26,9 @@ import (
 // contacted until the leases that it had handed out have ended.
 const fleetLease = 2 * time.Minute
 
+// etcdFolder is in the folder of each machine of a fleet.
+const etcdFolder = "etcd"
+
 // askFleet asks the machine whose folder this is.
 func askFleet(ctx context.Context, dir, method, query string) (state *fleet.State, err error) {
 	path, err := socketPath(filepath.Join(dir, "fleet"))
@@ -150,7 +153,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	f := &s.fleet
 	servers := etcd.Options{
-		Fleet: f.name, Node: f.node, Peers: f.peers, Dir: filepath.Join(s.dir, "etcd"), Cert: f.cert, Key: f.key, CA: f.ca, Logger: log,
+		Fleet: f.name, Node: f.node, Peers: f.peers, Dir: filepath.Join(s.dir, etcdFolder), Cert: f.cert, Key: f.key, CA: f.ca, Logger: log,
 	}
 	secure, err := servers.TLS()
 	if err != nil {

@@ -142,7 +142,7 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 		require.Contains(t, said, `"log":{"changes":`, "the owner answers")
 		code, out, _ := operate(t, "status", "-dir", m.dir)
 		require.Zero(t, code)
-		require.Contains(t, out, "as node "+m.name+" sees it, which hands out what it owns")
+		require.Contains(t, out, "as node "+m.name+" sees it, which has heard of the others lately")
 		require.Contains(t, out, "open at "+owner.name+", epoch ")
 	}
 	status, said := owner.get("/metrics")
@@ -246,7 +246,7 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 	it := peers[slices.Index(all, gone)]
 	log, err := os.ReadFile(gone.log)
 	require.NoError(t, err)
-	require.Contains(t, string(log), "frontier member "+it)
+	require.Contains(t, string(log), "frontier member -dir ITS-FOLDER "+it)
 	within(time.Minute, "let in", func() bool {
 		code, out, said = operate(t, "member", "-dir", last.dir, it)
 		return code == 0

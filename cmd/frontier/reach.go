@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -168,6 +169,9 @@ func hasCrawl(dir string) error {
 	case !info.IsDir():
 		return usageError(fmt.Sprintf("%s is a file; want the folder of a crawl", dir))
 	}
+	if err := ofNoFleet(dir); err != nil {
+		return err
+	}
 	if _, err := os.Stat(filepath.Join(dir, manifest)); errors.Is(err, fs.ErrNotExist) {
 		return usageError(fmt.Sprintf("there is no crawl in %s; frontier crawl -dir %s URL begins one", dir, dir))
 	} else if err != nil {
@@ -178,10 +182,18 @@ func hasCrawl(dir string) error {
 
 // openStore opens a store for writing, unless it belongs to another user.
 func openStore(dir string, o spill.Options) (*spill.Store, error) {
-	if err := checkOwner(dir); err != nil {
+	if err := cmp.Or(checkOwner(dir), ofNoFleet(dir)); err != nil {
 		return nil, err
 	}
 	return spill.Open(dir, o)
+}
+
+// ofNoFleet returns an error if a folder belongs to a machine of a fleet.
+func ofNoFleet(dir string) error {
+	if !exists(filepath.Join(dir, etcdFolder)) {
+		return nil
+	}
+	return usageError(fmt.Sprintf("%s is the folder of a machine of a fleet, which does not run; frontier serve -fleet starts it", dir))
 }
 
 // storeMemory returns the store's share of a memory: its least, and half of what a server does not need.

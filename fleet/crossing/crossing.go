@@ -99,7 +99,7 @@ func (x *Crossing) noOwner(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, `{"type":"https://github.com/seed-7440039f/frontier/problems/busy","title":"The service is busy","status":503,"detail":"no machine of the fleet has the frontier open at the moment: another is taking over, or too few are alive"}`+"\n")
+	_, _ = io.WriteString(w, `{"type":"https://github.com/seed-7440039f/frontier/problems/busy","title":"The service is busy","status":503,"detail":"the frontier is not to be had here at the moment: another machine is taking over, too few are alive, or too many connections lead through this one"}`+"\n")
 }
 
 // Add leads the clients of a listener on until Close. The listener's owner closes it.

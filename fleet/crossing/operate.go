@@ -27,8 +27,8 @@ const changeTime = 30 * time.Second
 type Members interface {
 	// Admit lets a node in that has an empty folder: a new one, or in place of the one of this name.
 	Admit(ctx context.Context, node, address string) error
-	// Remove ends the part of a node.
-	Remove(ctx context.Context, node string) error
+	// Remove ends the part of a node, and of those that were let in and have not started; there may be none.
+	Remove(ctx context.Context, node string) (found bool, err error)
 }
 
 // ServeHTTP answers at Path. It does not know who may ask.
@@ -53,7 +53,7 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case back != "" && back != "true" && back != "false":
 			status, err = http.StatusBadRequest, fmt.Errorf("back is %.64q; want true or false", back)
 		case in+out != "" && at >= 0:
-			status, err = http.StatusConflict, fmt.Errorf("machine %s is alive: stop it first", name)
+			status, err = http.StatusConflict, fmt.Errorf("machine %s is alive: stop it first; that it died is noticed after -fleet-ttl and a tenth", name)
 		case in+out != "" && members == nil:
 			status, err = http.StatusNotFound, errors.New("this engine does not say who takes part")
 		case in != "" && !(fleet.IsName(in) && fleet.IsAddress(q.Get("at"))):
@@ -61,8 +61,12 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case in != "":
 			err = members.Admit(ctx, in, q.Get("at"))
 		case out != "":
-			if err = members.Remove(ctx, out); err == nil {
+			var found bool
+			if found, err = members.Remove(ctx, out); err == nil {
 				err = node.Forget(ctx, out)
+			}
+			if err == nil && !found && !slices.ContainsFunc(s.Nodes, func(n fleet.NodeState) bool { return n.Node == out }) {
+				status, err = http.StatusNotFound, fmt.Errorf("there is no machine %.64q", out)
 			}
 		case at < 0:
 			status, err = http.StatusNotFound, fmt.Errorf("drain is %.64q; want the name of a machine that is alive", name)

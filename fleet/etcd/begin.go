@@ -188,5 +188,5 @@ func (o *Options) join(cfg *embed.Config, lists [][]member) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the fleet has begun, and %s is empty: either it is not this machine's folder, or its disk was lost. A new folder takes part once another machine has let it in: frontier member %s=%s", o.Dir, o.Node, o.Peers[o.Node])
+	return fmt.Errorf("the fleet has begun, and %s is empty: either it is not this machine's folder, or its disk was lost. A new folder takes part once another machine has let it in, where you type: frontier member -dir ITS-FOLDER %s=%s", o.Dir, o.Node, o.Peers[o.Node])
 }

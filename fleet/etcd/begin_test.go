@@ -29,7 +29,7 @@ func TestALostFolderIsReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "the fleet has begun")
 	require.NoError(t, os.RemoveAll(options[1].Dir))
 	_, err = start(t, options[1])
-	require.ErrorContains(t, err, "frontier member n1="+options[1].Peers["n1"])
+	require.ErrorContains(t, err, "frontier member -dir ITS-FOLDER n1="+options[1].Peers["n1"])
 
 	for range 2 { // once is enough
 		require.NoError(t, all[0].Admit(t.Context(), "n1", options[1].Peers["n1"]))
@@ -50,6 +50,9 @@ func TestALostFolderIsReplaced(t *testing.T) {
 	all[2], err = start(t, options[2])
 	require.NoError(t, err)
 
+	_, err = start(t, options[2])
+	require.ErrorContains(t, err, "another process uses")
+
 	more := options[0] // a fourth
 	more.Node, more.Dir = "n3", t.TempDir()
 	more.Peers = map[string]string{"n3": freePort(t)}
@@ -57,7 +60,7 @@ func TestALostFolderIsReplaced(t *testing.T) {
 		more.Peers[node] = at
 	}
 	_, err = start(t, more)
-	require.ErrorContains(t, err, "frontier member n3=")
+	require.ErrorContains(t, err, "frontier member -dir ITS-FOLDER n3=")
 	require.ErrorContains(t, all[0].Admit(t.Context(), "n3", options[0].Peers["n1"]), "is the address of node n1")
 	members := func() int {
 		list, err := all[0].client.MemberList(t.Context())
@@ -67,7 +70,9 @@ func TestALostFolderIsReplaced(t *testing.T) {
 	require.NoError(t, all[0].Admit(t.Context(), "n3", freePort(t))) // a wrong address
 	require.NoError(t, all[0].Admit(t.Context(), "n3", more.Peers["n3"]))
 	require.Equal(t, 4, members())
-	require.NoError(t, all[0].Remove(t.Context(), "n3"))
+	found, err := all[0].Remove(t.Context(), "n3")
+	require.NoError(t, err)
+	require.True(t, found)
 	require.Equal(t, 3, members(), "what has not started can be removed")
 	require.NoError(t, all[0].Admit(t.Context(), "n3", more.Peers["n3"]))
 	fourth, err := start(t, more)
@@ -75,8 +80,12 @@ func TestALostFolderIsReplaced(t *testing.T) {
 	e, err = fourth.Get(t.Context(), "k")
 	require.NoError(t, err)
 	require.Equal(t, "2", string(e.Value))
-	require.NoError(t, all[0].Remove(t.Context(), "n3"))
-	require.NoError(t, all[0].Remove(t.Context(), "n3"))
+	found, err = all[0].Remove(t.Context(), "n3")
+	require.NoError(t, err)
+	require.True(t, found)
+	found, err = all[0].Remove(t.Context(), "n3")
+	require.NoError(t, err)
+	require.False(t, found)
 	_ = fourth.Close()
 	e, err = all[2].Get(t.Context(), "k")
 	require.NoError(t, err)

@@ -22,6 +22,8 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -80,6 +82,13 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if err := o.begin(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("fleet: etcd: %w", err)
+	}
+	// StartEtcd would wait for another process to end, whatever becomes of ctx.
+	held, err := bbolt.Open(filepath.Join(o.Dir, "member", "snap", "db"), 0o600, &bbolt.Options{ReadOnly: true, Timeout: 2 * time.Second})
+	if errors.Is(err, berrors.ErrTimeout) {
+		return nil, fmt.Errorf("fleet: etcd: another process uses %s", o.Dir)
+	} else if err == nil {
+		_ = held.Close()
 	}
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {

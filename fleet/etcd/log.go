@@ -5,7 +5,9 @@ package etcd
 import (
 	"context"
 	"log/slog"
+	"net"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -37,6 +39,9 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
 		f.AddTo(enc)
+	}
+	if why, _ := enc.Fields["error"].(string); strings.Contains(why, net.ErrClosed.Error()) { // Close closes listeners
+		return nil
 	}
 	level := slog.LevelWarn
 	if e.Level >= zapcore.ErrorLevel {

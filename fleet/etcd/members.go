@@ -27,7 +27,7 @@ func (e *Engine) Admit(ctx context.Context, node, address string) error {
 			return fmt.Errorf("fleet: etcd: %s is the address of node %s", address, m.Name)
 		}
 	}
-	if err := e.Remove(ctx, node); err != nil {
+	if _, err := e.Remove(ctx, node); err != nil {
 		return err
 	}
 	err = again(ctx, func() error {
@@ -58,11 +58,12 @@ func again(ctx context.Context, change func() error) error {
 
 // Remove ends the part of a node, which may be gone already, and of all that were let in and have not started:
 // those have no names yet. It waits as Admit does. The nodes never take part again with their folders.
-func (e *Engine) Remove(ctx context.Context, node string) error {
+func (e *Engine) Remove(ctx context.Context, node string) (found bool, err error) {
 	all, err := e.client.MemberList(ctx)
 	if err == nil {
 		for _, m := range all.Members {
 			if m.Name == node || m.Name == "" {
+				found = true
 				err = again(ctx, func() error {
 					_, err := e.client.MemberRemove(ctx, m.ID)
 					return err
@@ -71,7 +72,7 @@ func (e *Engine) Remove(ctx context.Context, node string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("fleet: etcd: node %s was not removed: %w", node, err)
+		return found, fmt.Errorf("fleet: etcd: node %s was not removed: %w", node, err)
 	}
-	return nil
+	return found, nil
 }
