@@ -38,7 +38,7 @@ func TestClientsOfAMachineThatComesAndGoes(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Contains(t, text, "has not joined", "operators are answered all the same")
 	_, text = ask(Path + "?who=b")
-	require.Contains(t, text, "no machine of the fleet has the frontier", "others are not")
+	require.Contains(t, text, "the frontier is not to be had here", "others are not")
 
 	here := x.listen()["http"]
 	require.Equal(t, l.Addr(), here.Addr())
