@@ -3,11 +3,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"syscall"
 )
@@ -20,7 +20,7 @@ const noLinks = 3
 
 // enter runs this program again, with a network, mounts and processes of its own, which end with it. It returns
 // the links there, and here the exit status. The error says why neither is possible on this system.
-func enter(dir, binary string) (l *links, status int, err error) {
+func enter(ctx context.Context, o options) (l *links, status int, err error) {
 	if os.Getenv(inside) != "" {
 		err := errors.Join(syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""), syscall.Mount("tmpfs", "/run", "tmpfs", 0, "")) // for the names of networks
 		if err == nil {
@@ -37,8 +37,8 @@ func enter(dir, binary string) (l *links, status int, err error) {
 		return nil, 0, err
 	}
 	runtime.LockOSThread() // the end of this thread would end the process inside
-	signal.Ignore(os.Interrupt)
-	cmd := exec.Command(self, append(os.Args[1:], "-keep", dir, "-binary", binary)...)
+	cmd := exec.CommandContext(ctx, self, append(os.Args[1:], "-keep", o.keep, "-binary", o.binary)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(finish) }
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	a := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGTERM}

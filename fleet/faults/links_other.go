@@ -2,8 +2,11 @@
 
 package main
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
-func enter(string, string) (*links, int, error) {
+func enter(context.Context, options) (*links, int, error) {
 	return nil, 0, errors.New("links are cut on Linux only")
 }

@@ -74,38 +74,33 @@ func main() {
 
 // start returns the exit status.
 func start(ctx context.Context, o options) (status int) {
-	dir, err := o.keep, error(nil)
-	if dir == "" {
-		dir, err = os.MkdirTemp("", "faults")
-	} else if err = os.MkdirAll(dir, 0o777); err == nil {
-		dir, err = filepath.Abs(dir)
+	temporary, err := o.keep == "", error(nil)
+	if temporary {
+		o.keep, err = os.MkdirTemp("", "faults")
+	} else if err = os.MkdirAll(o.keep, 0o777); err == nil {
+		o.keep, err = filepath.Abs(o.keep)
 	}
 	if err == nil && o.binary == "" {
-		o.binary = filepath.Join(dir, "frontier")
+		o.binary = filepath.Join(o.keep, "frontier")
 		err = build(ctx, o.binary)
 	}
-	var l *links
 	if err == nil {
-		var none error
-		if l, status, none = enter(dir, o.binary); none != nil {
+		l, ended, none := enter(ctx, o)
+		if status = ended; none != nil {
 			fmt.Fprintln(os.Stderr, "no links are cut:", none)
-		} else if l == nil {
-			if status == 0 && o.keep == "" {
-				_ = os.RemoveAll(dir)
-			}
-			return status
 		}
-		temporary := o.keep == ""
-		o.keep = dir
-		if err = run(ctx, o, l, os.Stdout); err == nil && temporary {
-			err = os.RemoveAll(dir)
+		if l != nil || none != nil {
+			err = run(ctx, o, l, os.Stdout)
 		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
-		return 1
+		status = 1
 	}
-	return 0
+	if status == 0 && temporary {
+		_ = os.RemoveAll(o.keep)
+	}
+	return status
 }
 
 // run does everything in the folder o.keep, and returns errFailed if the fleet broke a promise.
