@@ -164,8 +164,13 @@ type shard struct {
 // scheduled or leased and not done. If the last frontier on it was not closed,
 // every host counts as contacted now. ctx bounds the reading of the store.
 func Open(ctx context.Context, o Options) (*Frontier, error) {
-	if v := reflect.ValueOf(o.Spill); v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, fmt.Errorf("frontier: options: Spill is a %T that is nil; want one that was opened, or no value at all", o.Spill)
+	for f, v := range reflect.ValueOf(o).Fields() {
+		if v.Kind() != reflect.Interface {
+			continue
+		}
+		if x := v.Elem(); (x.Kind() == reflect.Pointer || x.Kind() == reflect.Func) && x.IsNil() {
+			return nil, fmt.Errorf("frontier: options: %s is a %v that is nil; want one that works, or no value at all", f.Name, x.Type())
+		}
 	}
 	ownKeys := o.HostKey != nil
 	o = o.withDefaults()

@@ -153,15 +153,11 @@ func (o Options) withDefaults() Options {
 	}
 	o.MemoryBudget = cmp.Or(o.MemoryBudget, budget)
 	o.Priorities = cmp.Or(o.Priorities, 8)
-	if o.Prioritizer == nil {
-		o.Prioritizer = ByDepth(o.Priorities)
-	}
+	o.Prioritizer = cmp.Or(o.Prioritizer, ByDepth(o.Priorities))
 	if o.Selector == nil {
 		o.Selector = selector.BiasedRandom(rand.Uint64())
 	}
-	if o.Delay == nil {
-		o.Delay = FactorDelay(10, time.Second, 30*time.Second)
-	}
+	o.Delay = cmp.Or(o.Delay, FactorDelay(10, time.Second, 30*time.Second))
 	if o.GroupDelay == nil {
 		o.GroupDelay = o.Delay
 	}
@@ -172,13 +168,9 @@ func (o Options) withDefaults() Options {
 	o.tuning.Quantum = cmp.Or(o.tuning.Quantum, quantum)
 	o.tuning.ParkAfter = cmp.Or(o.tuning.ParkAfter, parkAfter)
 	o.LeaseTime = cmp.Or(o.LeaseTime, 10*time.Minute)
-	if o.Retry == nil {
-		o.Retry = DefaultRetries()
-	}
+	o.Retry = cmp.Or(o.Retry, DefaultRetries())
 	o.Backoff, o.Quarantine = o.Backoff.withDefaults(), o.Quarantine.withDefaults(o.Scheduler != nil)
-	if o.Clock == nil {
-		o.Clock = systemClock{}
-	}
+	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

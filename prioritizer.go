@@ -3,6 +3,7 @@
 package frontier
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -204,9 +205,7 @@ type PriorityMap [maxPriorities + 1]uint8
 // complete takes those from another that are not set.
 func (x *PriorityMap) complete(other *PriorityMap) {
 	for i, p := range other {
-		if x[i] == 0 {
-			x[i] = p
-		}
+		x[i] = cmp.Or(x[i], p)
 	}
 }
 

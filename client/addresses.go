@@ -32,6 +32,9 @@ func newServer(address string, o Options, patience time.Duration) (*server, erro
 		base = "http://localhost" // the server answers to local names only
 	}
 	u, err := url.Parse(base)
+	if err == nil {
+		_, err = net.LookupPort("tcp", u.Port())
+	}
 	if err != nil || socket && path == "" || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fmt.Errorf("the address is %q; want http://HOST:PORT, https://HOST:PORT or unix:PATH", address)
 	}

@@ -245,6 +245,7 @@ func TestCancelledCallStays(t *testing.T) {
 func TestNewRefusesAnAddressOfSeveral(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://a:1,b:2":                  `the address is "b:2"`,
+		"http://a:99999":                  `the address is "http://a:99999"`,
 		"http://a:1,,http://b:2":          `the address is ""`,
 		"http://a:1, unix:":               `the address is "unix:"`,
 		"http://a:1, http://a:1/":         `the address "http://a:1/" is there twice`,

@@ -207,9 +207,7 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 		return nil, ErrNoFrontier
 	}
 	o.Title = cmp.Or(o.Title, "frontier")
-	if o.Token == "" {
-		o.Token = rand.Text()
-	}
+	o.Token = cmp.Or(o.Token, rand.Text())
 	if o.Adding == nil {
 		o.Adding = onlyNumbers
 	}

@@ -92,9 +92,7 @@ func (r *Robots) Allowed(ctx context.Context, rt http.RoundTripper, rawURL strin
 	if err := r.check().Of("polite"); err != nil {
 		return false, err
 	}
-	if rt == nil {
-		rt = http.DefaultTransport
-	}
+	rt = cmp.Or(rt, http.DefaultTransport)
 	v, err := r.rules(ctx, rt, u)
 	if err != nil {
 		return false, err

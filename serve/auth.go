@@ -78,6 +78,9 @@ func ReadTokens(r io.Reader) (*Tokens, error) {
 		case [sha256.Size]byte(sum) == empty:
 			bad = errors.New("it has the SHA-256 of an empty token")
 		}
+		if slices.ContainsFunc(t.all, func(x token) bool { return bad == nil && x.sum == [sha256.Size]byte(sum) }) {
+			bad = errors.New("this token is in a line before")
+		}
 		if err = errors.Join(err, bad); err != nil {
 			errs = append(errs, fmt.Errorf("serve: tokens: line %d: %w", n, err))
 			continue

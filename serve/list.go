@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -367,6 +368,9 @@ func (s *Service) deleteHost(c *call) error {
 	host, err := s.host(c.r.PathValue("host"))
 	if err != nil {
 		return err
+	}
+	if strings.HasPrefix(host, "*") {
+		return badRequest("%.80q is not one host; POST /v1/do deletes the URLs of several", host)
 	}
 	o := frontier.DeleteOptions{Scope: frontier.Host(host)}
 	if q := c.query; q.Has("crawl") {

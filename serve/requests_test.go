@@ -137,6 +137,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	x.problem(400, "bad-request", "POST", "/v1/hosts/a.example/contact", `{"lease_s":0.0005}`)
 	x.problem(400, "bad-request", "POST", "/v1/leases", `{"host":"`+long+`"}`)
 	x.problem(400, "bad-request", "DELETE", "/v1/hosts/"+long+"/urls", "")
+	x.problem(400, "bad-request", "DELETE", "/v1/hosts/*/urls", "")
+	x.problem(400, "bad-request", "DELETE", "/v1/hosts/*.a.example/urls", "")
 	x.problem(400, "bad-request", "GET", "/v1/hosts/"+strings.Repeat(long, 60), "")
 	x.problem(403, "forbidden", "POST", "/v1/urls", `{}`, "Origin", "http://evil.example")
 	x.problem(415, "bad-request", "POST", "/v1/urls", "http://a.example/", "Content-Encoding", "gzip")
@@ -217,6 +219,14 @@ func TestAnEmptyTokenOpensNothing(t *testing.T) {
 	assert.ErrorContains(t, err, "line 1: it has the SHA-256 of an empty token")
 	_, err = ReadTokens(strings.NewReader("crawl secret bot\n"))
 	assert.ErrorContains(t, err, "want 64 hexadecimal digits")
+	again := strings.Repeat("00", 32)
+	_, err = ReadTokens(strings.NewReader("look " + again + " bot\noperate " + again + " boss\n"))
+	assert.ErrorContains(t, err, "line 2: this token is in a line before")
+	f, err := frontier.Open(t.Context(), frontier.Options{})
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = New(f, Options{Certificates: map[string]Role{"x": 99}})
+	assert.ErrorContains(t, err, `the role of "x" is 99`)
 }
 
 func TestAWholeAnswerOfAPausedFrontier(t *testing.T) {

@@ -116,15 +116,9 @@ var ErrWithheld = errors.New("serve: no lease may be handed out now")
 func Frontier(o frontier.Options) frontier.Options {
 	o.KeepOpen, o.Keep, o.Count = true, !o.NoDedup, true
 	o.Priorities = cmp.Or(o.Priorities, Priorities)
-	if o.Prioritizer == nil {
-		o.Prioritizer = frontier.PrioritizerFunc(priorityOf)
-	}
-	if o.Delay == nil {
-		o.Delay = frontier.FixedDelay(time.Second)
-	}
-	if o.Retry == nil {
-		o.Retry = atOnce{}
-	}
+	o.Prioritizer = cmp.Or[frontier.Prioritizer](o.Prioritizer, frontier.PrioritizerFunc(priorityOf))
+	o.Delay = cmp.Or(o.Delay, frontier.FixedDelay(time.Second))
+	o.Retry = cmp.Or[frontier.RetryPolicy](o.Retry, atOnce{})
 	o.LeaseTime = cmp.Or(o.LeaseTime, 30*time.Second)
 	o.Quarantine.CountTries = true
 	return o
@@ -151,6 +145,11 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	}
 	if o.MaxLease > longestLease {
 		return nil, fmt.Errorf("serve: MaxLease is %v; want 0 to %v", o.MaxLease, longestLease)
+	}
+	for name, role := range o.Certificates {
+		if role != Look && role != Crawl && role != Operate {
+			return nil, fmt.Errorf("serve: Certificates: the role of %q is %d; want Look, Crawl or Operate", name, role)
+		}
 	}
 	o.Idle = cmp.Or(o.Idle, time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))

@@ -54,6 +54,7 @@ func (c *consoleFlags) define(fs *flagSet) {
 
 // validate reports invalid values.
 func (c *consoleFlags) validate(o *options) {
+	o.badIf(c.page == "", "want host:port, or off", "page")
 	if c.token == "" || c.file == "" {
 		return
 	}

@@ -127,6 +127,9 @@ func (w *fetchFlags) applyPlaces(s *settings) {
 		if !ok || host == "" || addr == "" {
 			s.badItem("resolve", r, "want host=address")
 		}
+		if s.fetch.Resolve[strings.ToLower(host)] != "" {
+			s.badItem("resolve", r, "want each host once")
+		}
 		s.fetch.Resolve[strings.ToLower(host)] = addr
 	}
 }

@@ -131,6 +131,11 @@ func (f *fleetFlags) judge(s *server) {
 			s.badItem("fleet-peers", x, "want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349")
 			continue
 		}
+		for other, at := range f.peers {
+			if at == address {
+				s.badItem("fleet-peers", x, "want an address that no other has: it is that of "+other)
+			}
+		}
 		f.peers[name] = address
 		open = open || !local(address)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -332,7 +333,7 @@ func delayAction(_ *cli.Command, args []string) (console.Action, error) {
 		a.Delay = &console.Delay{Fixed: &times[0]}
 	case len(args) == 3:
 		k, err := strconv.ParseFloat(args[0], 64)
-		if err != nil || times[1] > times[2] {
+		if err != nil || !(k >= 0) || math.IsInf(k, 1) || times[1] > times[2] {
 			return a, wrong
 		}
 		a.Delay = &console.Delay{Factor: &k, Min: times[1], Max: times[2]}

@@ -323,6 +323,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"report -dir /nothing/there", exitUsage, "there is no folder /nothing/there, and so no crawl in it"},
 		{"status -dir /nothing/there", exitUsage, "there is no folder /nothing/there, and so no crawl in it; frontier crawl -dir /nothing/there URL begins one"},
 		{"status -colour", exitUsage, "colour"},
+		{"delay -dir " + dir + " a.example NaN 1s 30s", exitUsage, "delay: want a time"},
 		{"pauze", exitUsage, "pauze"},
 		{"repair -dir x", exitUsage, "into which new folder"},
 		{"repair -dir /nothing/there new", exitUsage, "there is no folder /nothing/there, and so no crawl in it"},

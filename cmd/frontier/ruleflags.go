@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,9 @@ func (r *ruleFlags) apply(s *settings) {
 	defer f.Close()
 	for _, text := range r.texts {
 		x, err := parseRule(text)
+		if err == nil && slices.ContainsFunc(r.rules, func(y rule) bool { return x.scope == y.scope && x.crawl == y.crawl }) {
+			err = errors.New("another rule has the same hosts; want one with all settings")
+		}
 		if err == nil {
 			err = x.set(f)
 		}

@@ -49,4 +49,13 @@ func TestCrawlWithRules(t *testing.T) {
 	status, _, stderr = command(t, t.Context(), "-rule", "a.example priority=99", "http://a.example/")
 	assert.Equal(t, exitUsage, status)
 	assert.Contains(t, stderr, `-rule "a.example priority=99": `)
+	for says, flags := range map[string][]string{
+		"another rule has the same hosts": {"-rule", "a.example delay=30s", "-rule", "a.example delay=1s"},
+		"want each host once":             {"-resolve", "a.example=127.0.0.1:1", "-resolve", "A.example=127.0.0.1:2"},
+		"-page is missing":                {"-page", ""},
+	} {
+		status, _, stderr = command(t, t.Context(), append(flags, "http://a.example/")...)
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, stderr, says)
+	}
 }

@@ -210,6 +210,7 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-client needs -client-ca": {"-client", "crawl=bot"},
 		`-fleet-peers is "a=127.0.0.1:65536"; want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349`: {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:65536"},
+		`-fleet-peers is "b=127.0.0.1:2"; want an address that no other has: it is that of a`:                                                                            {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2,b=127.0.0.1:2"},
 		`-fleet-peers is "a b=127.0.0.1:1"; want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349`:   {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2,a b=127.0.0.1:1"},
 		"-client-ca needs -tls-cert and -tls-key":                  {"-client-ca", "nofile"},
 		"-tls-cert and -tls-key: want both":                        {"-tls-key", "key"},

@@ -4,6 +4,7 @@ package link
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"iter"
 	"strconv"
@@ -39,9 +40,7 @@ func (x *extractor) sheet(r io.Reader) error {
 				buf = append(make([]byte, 0, min(2*cap(buf), x.opts.MaxToken)), buf...)
 			} else {
 				n := bytes.LastIndexAny(buf, ";}") + 1
-				if n == 0 {
-					n = len(buf)
-				}
+				n = cmp.Or(n, len(buf))
 				x.css(buf[:n])
 				buf = buf[:copy(buf, buf[n:])]
 			}

@@ -3,6 +3,7 @@
 package seen
 
 import (
+	"cmp"
 	"encoding/binary"
 	"iter"
 
@@ -38,9 +39,7 @@ type shard struct {
 
 func split(m [12]byte) (uint64, uint32) {
 	hi, lo := binary.LittleEndian.Uint64(m[:8]), binary.LittleEndian.Uint32(m[8:])
-	if hi == 0 {
-		hi = 1 // an empty slot is 0; two fingerprints in 2^96 become one
-	}
+	hi = cmp.Or(hi, 1) // an empty slot is 0; two fingerprints in 2^96 become one
 	return hi, lo
 }
 

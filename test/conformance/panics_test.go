@@ -325,6 +325,8 @@ func TestOptionsThatCannotWork(t *testing.T) {
 	var none *spill.Store
 	_, err := frontier.Open(t.Context(), frontier.Options{Spill: none})
 	require.ErrorContains(t, err, "Spill is a *spill.Store that is nil")
+	_, err = frontier.Open(t.Context(), frontier.Options{Prioritizer: frontier.PrioritizerFunc(nil)})
+	require.ErrorContains(t, err, "Prioritizer is a frontier.PrioritizerFunc that is nil")
 	for _, p := range []frontier.Prioritizer{frontier.ByDepth(16), frontier.ByWeight(9, 1), frontier.Constant(9), frontier.Constant(0)} {
 		_, err = frontier.Open(t.Context(), frontier.Options{Prioritizer: p, Priorities: 8})
 		require.ErrorContains(t, err, "Priorities, which is 8")
