@@ -48,10 +48,9 @@ type newEntry struct {
 	forcedAt uint64 // the last sequence number when it met a lease (see shard.again), or the record's that it replaces because of a hint
 }
 
-// Add admits entries and returns how many were new. Known URLs are no error.
-// Add reports bad entries as joined *EntryErrors and admits the others. On any other
-// error it admits none. When Add has returned they survive as
-// the Spill promises. Add copies what it keeps.
+// Add admits entries and returns how many were new. Known URLs are no error. Add reports bad entries as
+// joined *EntryErrors and admits the others. On any other error it admits none. When Add has returned
+// they survive as the Spill promises. Add copies what it keeps.
 //
 // Known entries with Force are re-admitted after the others, each in a separate commit;
 // one that fails, for any reason, counts as a bad entry.
@@ -438,8 +437,7 @@ func (s *shard) freeLocked() int64 {
 	return s.opts.MemoryBudget*63/64 - s.memoryLocked() + s.core.Records.Size() - s.core.Records.Used()
 }
 
-// reallyFullLocked looks closer when the budget seems to be used up: known URLs
-// need no room.
+// reallyFullLocked looks closer when the budget seems to be used up: known URLs need no room.
 func (s *shard) reallyFullLocked(o *op) error {
 	room := s.freeLocked()
 	for i := range o.entries {
@@ -503,10 +501,9 @@ func (f *Frontier) awaitRoom(o *op) error {
 	return nil
 }
 
-// lockKnowing asks the Spill which outlinks in o it knows, brings the hosts of the others
-// into memory if they have rows, and takes the lock. If the Spill cannot answer, the
-// outlinks are refused. After err, the reason why the call waits no longer, the lock is
-// not held.
+// lockKnowing asks the Spill which outlinks in o it knows, brings the hosts of the others into memory
+// if they have rows, and takes the lock. If the Spill cannot answer, the outlinks are refused. After
+// err, the reason why the call waits no longer, the lock is not held.
 func (f *Frontier) lockKnowing(o *op) (refused, err error) {
 	for {
 		if lerr := f.lookUp(o); lerr != nil {

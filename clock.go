@@ -1,10 +1,9 @@
 // This file has the clock that callers may set, and what a frontier does when it jumps.
 //
-// Package clock separates moments from dates. When the two drift apart, because the wall
-// clock was set or the machine was suspended, each timer follows its own clock. But the
-// store has moments as the time of day at which they were written. So rows are rewritten
-// for hosts that would be contacted too early if the process were killed now, or late by
-// as much as the clock was set back.
+// Package clock separates moments from dates. When the two drift apart, because the wall clock was set
+// or the machine was suspended, each timer follows its own clock. But the store has moments as the time
+// of day at which they were written. So rows are rewritten for hosts that would be contacted too early
+// if the process were killed now, or late by as much as the clock was set back.
 
 package frontier
 
@@ -26,11 +25,10 @@ type Clock interface {
 	// was suspended: what has a date (NotBefore, visits, blocks, periods of limits)
 	// follows it, and so does everything that is stored or reported.
 	Now() time.Time
-	// Elapsed returns how much time has passed since any fixed moment, by a clock that
-	// cannot be set. It may stand still while the machine is suspended. It times
-	// politeness and leases. A clock that never jumps may return
-	// time.Duration(Now().UnixNano()). If it jumps backwards the frontier's own time
-	// stands still until it has caught up.
+	// Elapsed returns how much time has passed since any fixed moment, by a clock that cannot be set.
+	// It may stand still while the machine is suspended. It times politeness and leases. A clock that
+	// never jumps may return time.Duration(Now().UnixNano()). If it jumps backwards the frontier's own
+	// time stands still until it has caught up.
 	Elapsed() time.Duration
 	// AfterFunc calls f once, in a new goroutine or in the one that moves the clock, when
 	// d has passed by Elapsed; f may use the clock.
@@ -148,8 +146,7 @@ func (s *shared) dueMillis(date int64) int64 {
 	return cmp.Or(instant.Millis(s.day(date)), 1)
 }
 
-// clockSteppedLocked takes in that dates are further ahead of moments by step than
-// they were.
+// clockSteppedLocked takes in that dates are further ahead of moments by step than they were.
 func (f *Frontier) clockSteppedLocked(step int64) {
 	if d := time.Duration(step); d >= toldStep || d <= -toldStep {
 		way := "ahead"

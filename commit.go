@@ -1,10 +1,9 @@
 // This file makes operations durable, and only then visible.
 //
-// Without a Spill there is nothing to wait for. With one, a single goroutine takes all
-// waiting Adds and Dones, writes them as one batch, and applies them: callers share the
-// cost of a write. If a write fails, its operations and all that queued behind it are
-// undone and get the error, since an Add behind it may have taken URLs of the failed
-// batch for known.
+// Without a Spill there is nothing to wait for. With one, a single goroutine takes all waiting Adds and
+// Dones, writes them as one batch, and applies them: callers share the cost of a write. If a write
+// fails, its operations and all that queued behind it are undone and get the error, since an Add behind
+// it may have taken URLs of the failed batch for known.
 //
 // If the disk is full, only operations that need room fail, and those that free memory
 // and disk are committed: callers share the cost of a write, not its failure.
@@ -111,8 +110,7 @@ func (o *op) empty() bool {
 	return len(o.entries) == 0 && !o.ends && !o.counts && len(o.rows) == 0 && len(o.forced) == 0 && len(o.marks) == 0
 }
 
-// committer is the state of the goroutine that commits. Its fields are guarded by
-// shard.mu.
+// committer is the state of the goroutine that commits. Its fields are guarded by shard.mu.
 type committer struct {
 	log     commit.Log[*op]
 	batchID uint64
@@ -372,8 +370,7 @@ func (r *replacements) awaitAndUnlock() (err error) {
 	return err
 }
 
-// commitGroup writes and applies what is queued, up to maxGroup. It reports
-// whether there was anything.
+// commitGroup writes and applies what is queued, up to maxGroup. It reports whether there was anything.
 func (f *Frontier) commitGroup() bool {
 	c := &f.committer
 	f.mu.Lock()

@@ -1,5 +1,4 @@
-// This file has the operator's controls of hosts, domains and all hosts while the
-// frontier runs.
+// This file has the operator's controls of hosts, domains and all hosts while the frontier runs.
 //
 // Each call is durable when it returns, and applies to the very next hand-out. It changes
 // a rule: see rules.go.
@@ -33,24 +32,21 @@ type Scope struct {
 // All is the scope of all hosts.
 func All() Scope { return Scope{} }
 
-// Host is the scope of one host key, spelled as Options.HostKey returns it. Without a
-// HostKey any spelling of the host's name is accepted, as in URLs, and controls refuse
-// names that no host can have.
+// Host is the scope of one host key, spelled as Options.HostKey returns it. Without a HostKey any
+// spelling of the host's name is accepted, as in URLs, and controls refuse names that no host can have.
 func Host(key string) Scope { return Scope{name: key, named: true} }
 
 // Domain is the scope of all hosts at or under a name: Domain("example.org") contains
 // example.org and www.example.org, but not myexample.org. It is spelled like a host.
 func Domain(name string) Scope { return Scope{name: name, domain: true, named: true} }
 
-// Crawl is the scope of the URLs of one crawl (Entry.Crawl), on all hosts. Its Rule may
-// set only Weight, Paused and Limits, and may be set before the crawl has a URL. While it
-// is paused, the URLs of other crawls are served, on the same hosts too; Next returns
-// ErrExhausted if only URLs of paused crawls are left. Delete and Scan accept this scope;
-// views of hosts and URLs do not.
+// Crawl is the scope of the URLs of one crawl (Entry.Crawl), on all hosts. Its Rule may set only
+// Weight, Paused and Limits, and may be set before the crawl has a URL. While it is paused, the URLs of
+// other crawls are served, on the same hosts too; Next returns ErrExhausted if only URLs of paused
+// crawls are left. Delete and Scan accept this scope; views of hosts and URLs do not.
 func Crawl(id uint32) Scope { return Scope{named: true, ofCrawl: true, crawl: id} }
 
-// String returns the host key, the domain's name behind "*.", "*", or "crawl:" and the
-// crawl's number.
+// String returns the host key, the domain's name behind "*.", "*", or "crawl:" and the crawl's number.
 func (s Scope) String() string {
 	switch {
 	case s.ofCrawl:
@@ -122,11 +118,10 @@ func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
 // new rule is durable and in force when UpdateRule returns: it applies to the very next
 // hand-out, a Delay to contacts that end later. Leases that are out are not affected.
 //
-// Concurrent changes of one rule are never lost: change, which runs without a lock, is
-// called again if another came between. Entry.Force, CrawlNow and Import are exempt from
-// Limits. If a host has more leases out than a lower Concurrency allows, it gets no other
-// until enough have ended. A Priority reaches the hosts of a large scope one after the
-// other.
+// Concurrent changes of one rule are never lost: change, which runs without a lock, is called again if
+// another came between. Entry.Force, CrawlNow and Import are exempt from Limits. If a host has more
+// leases out than a lower Concurrency allows, it gets no other until enough have ended. A Priority
+// reaches the hosts of a large scope one after the other.
 func (f *Frontier) UpdateRule(s Scope, change func(*Rule)) error {
 	for {
 		if err := f.lockOpen(); err != nil {
@@ -152,8 +147,7 @@ func (f *Frontier) UpdateRule(s Scope, change func(*Rule)) error {
 // errOvertaken says that a rule changed since it was looked at.
 var errOvertaken = errors.New("rule changed")
 
-// Clear removes all settings of exactly this scope. Wider and narrower scopes keep
-// theirs.
+// Clear removes all settings of exactly this scope. Wider and narrower scopes keep theirs.
 func (f *Frontier) Clear(s Scope) error {
 	return f.changeRule("clear", s, func(r *Rule) error { *r = Rule{}; return nil })
 }
@@ -164,9 +158,8 @@ func (f *Frontier) Pause(s Scope) error {
 	return f.changeRule("pause", s, func(r *Rule) error { r.Paused = On; return nil })
 }
 
-// Resume undoes Pause and BlockUntil of exactly this scope. If a wider scope is paused or
-// blocked, this one is set to run nevertheless. Narrower scopes that are paused or
-// blocked stay so.
+// Resume undoes Pause and BlockUntil of exactly this scope. If a wider scope is paused or blocked, this
+// one is set to run nevertheless. Narrower scopes that are paused or blocked stay so.
 func (f *Frontier) Resume(s Scope) error {
 	s = f.scopeSeen(s)
 	return f.changeRule("resume", s, func(r *Rule) error {
@@ -188,8 +181,7 @@ func (f *Frontier) BlockUntil(s Scope, t time.Time) error {
 	return f.changeRule("block", s, func(r *Rule) error { r.BlockedUntil = t; return nil })
 }
 
-// latestOfLocked is the rule of a scope, spelled in any way, as of the last change that
-// was submitted.
+// latestOfLocked is the rule of a scope, spelled in any way, as of the last change that was submitted.
 func (s *shard) latestOfLocked(scope Scope) Rule {
 	if scope.ofCrawl {
 		x := s.latestCrawlLocked(scope.crawl)
@@ -198,8 +190,7 @@ func (s *shard) latestOfLocked(scope Scope) Rule {
 	return s.latestRuleLocked(s.scopeSeen(scope).ruleKey())
 }
 
-// widerHoldsLocked reports whether scopes around s keep its hosts from being
-// served now.
+// widerHoldsLocked reports whether scopes around s keep its hosts from being served now.
 func (s *shard) widerHoldsLocked(scope Scope) bool {
 	for scope.named && !scope.ofCrawl {
 		scope = scope.wider()
@@ -238,9 +229,8 @@ func (s *shared) longestDelay(host string) int64 {
 	return s.maxDelay
 }
 
-// changeRule changes the rule of a scope, unless change, which runs with the lock,
-// returns an error, and puts it in force when it is durable. Concurrent changes of one
-// rule all count.
+// changeRule changes the rule of a scope, unless change, which runs with the lock, returns an error,
+// and puts it in force when it is durable. Concurrent changes of one rule all count.
 func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) error {
 	if s.ofCrawl {
 		return f.changeCrawl(what, s, change)
@@ -329,8 +319,7 @@ func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
 	return old
 }
 
-// announceLocked emits an event for a scope that a rule blocks and old, which may be nil,
-// did not.
+// announceLocked emits an event for a scope that a rule blocks and old, which may be nil, did not.
 func (s *shard) announceLocked(old, r *scopeRule) {
 	if old == nil {
 		old = &scopeRule{until: instant.None}
@@ -414,8 +403,7 @@ func (f *Frontier) CheckScope(s Scope) error {
 	return nil
 }
 
-// spelled returns a scope that a control is given as rules name it, or says what is
-// wrong with it.
+// spelled returns a scope that a control is given as rules name it, or says what is wrong with it.
 func (s *shared) spelled(scope Scope) (Scope, error) {
 	if scope.ofCrawl {
 		return scope, errors.New("a crawl is no scope of hosts")
@@ -471,10 +459,9 @@ func (f *Frontier) reviseLanes() {
 // quarantine with the failures behind it, its standing, and its group, even one set by Assign. Its
 // URLs, the rules, and the counts of limits stay.
 //
-// So does its clock: the host is contacted no earlier than its last contact, the
-// Crawl-delay at that time, and Retry-After require. Only what back-off or quarantine
-// added is dropped. Leases that are out are not affected, and their outcomes count from
-// zero. Forgetting an unknown host is no error.
+// So does its clock: the host is contacted no earlier than its last contact, the Crawl-delay at that
+// time, and Retry-After require. Only what back-off or quarantine added is dropped. Leases that are out
+// are not affected, and their outcomes count from zero. Forgetting an unknown host is no error.
 //
 // Forget is durable when it returns; if the Spill fails the change is in force, and the
 // next Done of the host stores it.

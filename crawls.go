@@ -123,10 +123,9 @@ func (s *shard) latestCrawlLocked(id uint32) mercator.CrawlSettings {
 	return mercator.DefaultCrawl
 }
 
-// CrawlStats describes a crawl, and reports whether anything is known about it. A crawl
-// with default settings, and without a host in memory that had a URL of it, may be
-// forgotten once there are more than 256 such crawls; with Options.Count it is known as
-// long as it has URLs.
+// CrawlStats describes a crawl, and reports whether anything is known about it. A crawl with default
+// settings, and without a host in memory that had a URL of it, may be forgotten once there are more
+// than 256 such crawls; with Options.Count it is known as long as it has URLs.
 func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	f.lock()
 	defer f.mu.Unlock()

@@ -1,11 +1,9 @@
-// This file deletes: a deletion declares all URLs of a scope or crawl admitted so far
-// dead.
+// This file deletes: a deletion declares all URLs of a scope or crawl admitted so far dead.
 //
-// A deletion is a rule with a number: URLs with a sequence number up to it are dead. It
-// is one row on disk, whatever the number of URLs, and in force when the row is written:
-// each hand-out checks it, and a sweep removes the dead in the background. All deletions
-// that contain a host apply, not only the most specific one. The row stays on disk until
-// nothing older is left there.
+// A deletion is a rule with a number: URLs with a sequence number up to it are dead. It is one row on
+// disk, whatever the number of URLs, and in force when the row is written: each hand-out checks it, and
+// a sweep removes the dead in the background. All deletions that contain a host apply, not only the
+// most specific one. The row stays on disk until nothing older is left there.
 
 package frontier
 
@@ -24,18 +22,16 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Delete removes all waiting and scheduled URLs of a scope. When it has returned without
-// an error the deletion is durable, and none of them is handed out any more. Clocks of
-// hosts do not change, and the URLs remain known: Add refuses them as duplicates unless
-// they are forced (DeleteWith can forget them). A leased URL keeps its slot until its
-// lease ends, and does not come again, whatever the outcome. URLs that are added while
-// Delete is under way may be removed or not.
+// Delete removes all waiting and scheduled URLs of a scope. When it has returned without an error the
+// deletion is durable, and none of them is handed out any more. Clocks of hosts do not change, and the
+// URLs remain known: Add refuses them as duplicates unless they are forced (DeleteWith can forget
+// them). A leased URL keeps its slot until its lease ends, and does not come again, whatever the
+// outcome. URLs that are added while Delete is under way may be removed or not.
 //
-// Delete waits until memory has been searched, some URLs at a time, and returns how many
-// URLs it removed; if ctx ends that wait, it returns how many so far, and no error.
-// Scheduled URLs on disk are removed later. Until they are found, Stats count dead URLs
-// as waiting or scheduled, and Next waits for the search instead of returning
-// ErrExhausted. The scope need not have any hosts.
+// Delete waits until memory has been searched, some URLs at a time, and returns how many URLs it
+// removed; if ctx ends that wait, it returns how many so far, and no error. Scheduled URLs on disk are
+// removed later. Until they are found, Stats count dead URLs as waiting or scheduled, and Next waits
+// for the search instead of returning ErrExhausted. The scope need not have any hosts.
 func (f *Frontier) Delete(ctx context.Context, s Scope) (int64, error) {
 	return f.DeleteWith(ctx, DeleteOptions{Scope: s})
 }
@@ -45,11 +41,10 @@ type DeleteOptions struct {
 	Scope  Scope    // of hosts, or a crawl; zero is All()
 	Crawls []uint32 // of the scope's hosts only the URLs of these crawls; nil means all, and an empty list is an error
 
-	// Forget makes unknown what is deleted, and all other URLs that these hosts have had in
-	// these crawls: Add admits them again, as new. It takes effect when DeleteWith begins,
-	// unless that fails. Clocks of hosts stay. The old marks stay, too: they take their room,
-	// and Stats.Known counts them. Each scope or crawl that was ever forgotten takes a small
-	// row in the store.
+	// Forget makes unknown what is deleted, and all other URLs that these hosts have had in these
+	// crawls: Add admits them again, as new. It takes effect when DeleteWith begins, unless that fails.
+	// Clocks of hosts stay. The old marks stay, too: they take their room, and Stats.Known counts them.
+	// Each scope or crawl that was ever forgotten takes a small row in the store.
 	Forget bool
 }
 
@@ -124,8 +119,7 @@ func (s *shard) numberedLocked(d *deletion) {
 	}
 }
 
-// enactLocked puts a deletion in force: it is durable, and all before it is
-// visible.
+// enactLocked puts a deletion in force: it is durable, and all before it is visible.
 func (f *Frontier) enactLocked(d *deletion) {
 	c := f.core
 	d.Block = c.Blocks.Last()
@@ -181,8 +175,7 @@ func (s *shard) withoutSuccessorLocked(entries []newEntry, seq uint64) []newEntr
 	return entries
 }
 
-// endDeadLocked plans the end of a dead record: nothing replaces it but what was
-// forced since.
+// endDeadLocked plans the end of a dead record: nothing replaces it but what was forced since.
 func (s *shard) endDeadLocked(o *op, l *mercator.Lease, p plan) {
 	again := s.againLocked(l.Record)
 	s.endsLocked(o, l.Queue, l.Record)
@@ -214,8 +207,7 @@ func (f *Frontier) returnedLocked(o *op) {
 	}
 }
 
-// deletion is a tombstone that is being committed, or has a row, and what is known of
-// its sweep.
+// deletion is a tombstone that is being committed, or has a row, and what is known of its sweep.
 type deletion struct {
 	tombstone.Tombstone        // its number is 0 until it is being committed
 	written             uint32 // block, as its row has it

@@ -16,17 +16,15 @@ import (
 	"github.com/seed-7440039f/frontier/internal/row"
 )
 
-// Done ends a lease. When it has returned without an error the URL will not be handed out
-// again except as the outcome says, and the outlinks in o.Add are admitted, both in one
-// commit. Of more than 8,192 outlinks, or 1 MiB of them, all but the last part are admitted
-// before, so that a page of any size takes little memory. Known outlinks with Force follow
-// in separate commits.
+// Done ends a lease. When it has returned without an error the URL will not be handed out again except
+// as the outcome says, and the outlinks in o.Add are admitted, both in one commit. Of more than 8,192
+// outlinks, or 1 MiB of them, all but the last part are admitted before, so that a page of any size
+// takes little memory. Known outlinks with Force follow in separate commits.
 //
-// A bad outlink of the web is no error: one such as mailto:, or that is malformed, too long
-// or over a limit is refused, counted in Stats.Refused and reported by EventLinksRefused, and
-// the others are admitted. So a program may end its crawl at any error of Done. An error
-// means that something was lost or must be looked at, and what it leaves behind depends on
-// its kind:
+// A bad outlink of the web is no error: one such as mailto:, or that is malformed, too long or over a
+// limit is refused, counted in Stats.Refused and reported by EventLinksRefused, and the others are
+// admitted. So a program may end its crawl at any error of Done. An error means that something was lost
+// or must be looked at, and what it leaves behind depends on its kind:
 //
 //   - ErrFull, or joined *EntryErrors: the completion is recorded, but outlinks are lost,
 //     because memory is full, the Spill failed, or the program made a mistake: a link is
@@ -122,9 +120,8 @@ func (f *Frontier) orphans(o *op, l *Lease, links []Entry) {
 	}
 }
 
-// needsNoCommitLocked reports whether a completion that has ended in memory changes nothing on
-// disk, and depends on nothing that is on its way there: an outlink may be known by a commit
-// that fails yet.
+// needsNoCommitLocked reports whether a completion that has ended in memory changes nothing on disk,
+// and depends on nothing that is on its way there: an outlink may be known by a commit that fails yet.
 func (f *Frontier) needsNoCommitLocked(job *op, p *plan) bool {
 	return job.empty() && (len(p.outcome.Add) == 0 || !f.committer.log.Busy())
 }

@@ -1,11 +1,9 @@
-// This file lets idle hosts about which something was learned leave memory, and brings
-// them back.
+// This file lets idle hosts about which something was learned leave memory, and brings them back.
 //
-// What was learned about a dormant host is in its row. A host leaves once its row on disk
-// is up to date, and once every call that named the host while it was in memory is
-// settled. It comes back when a call names it again: the call reads the row outside the
-// lock and makes the host resident under it. A filter in memory knows which hosts have no
-// row, which avoids most reads.
+// What was learned about a dormant host is in its row. A host leaves once its row on disk is up to
+// date, and once every call that named the host while it was in memory is settled. It comes back when a
+// call names it again: the call reads the row outside the lock and makes the host resident under it. A
+// filter in memory knows which hosts have no row, which avoids most reads.
 //
 // Without a Spill such hosts stay in memory.
 
@@ -23,8 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// namedLocked notes that an op is submitted: departing hosts that it names stay until
-// it is settled.
+// namedLocked notes that an op is submitted: departing hosts that it names stay until it is settled.
 func (s *shard) namedLocked(entries []newEntry) {
 	c := s.core
 	if !c.Dormant.Submitted() {
@@ -106,9 +103,8 @@ func (f *Frontier) lockWithHost(ctx context.Context, host string) error {
 	}
 }
 
-// hostsAbsentLocked reports whether rows must be read before o may be submitted:
-// of hosts that its new entries name. If not, all of them are in memory that
-// have one.
+// hostsAbsentLocked reports whether rows must be read before o may be submitted: of hosts that its new
+// entries name. If not, all of them are in memory that have one.
 func (s *shard) hostsAbsentLocked(o *op) bool {
 	absent := false
 	present := -1 // an entry of the last host that was found in memory, or without a row
@@ -254,8 +250,7 @@ func (s *shard) recall() {
 	}
 }
 
-// sharePopularLocked gives popular marks what others leave of the budget, at
-// most a quarter of it.
+// sharePopularLocked gives popular marks what others leave of the budget, at most a quarter of it.
 func (s *shard) sharePopularLocked() {
 	budget := s.opts.MemoryBudget
 	young := max(0, budget/16-s.known.YoungSize()) // that may yet come

@@ -26,13 +26,12 @@ type Entry struct {
 	// URL must be absolute, with a host, unless Host is set. Two spellings are two URLs, unless
 	// Options.Normalize brings them to one form.
 	URL string
-	// Host is the key of the host to which politeness is owed for the URL. Empty means the
-	// key that Options.HostKey returns. With a Host, URL may be any 1 to MaxURL bytes; it is
-	// taken as it is, unless there is an Options.Normalize. The key is spelled as in a Scope.
-	// The URL keeps it for all tries and visits, and leases, views and exports return it. A
-	// URL is one URL of its crawl, whatever its Host: it is known under any. Force must name
-	// the Host under which the URL waits: under another one it does not find the URL, which
-	// then comes twice.
+	// Host is the key of the host to which politeness is owed for the URL. Empty means the key that
+	// Options.HostKey returns. With a Host, URL may be any 1 to MaxURL bytes; it is taken as it is,
+	// unless there is an Options.Normalize. The key is spelled as in a Scope. The URL keeps it for all
+	// tries and visits, and leases, views and exports return it. A URL is one URL of its crawl,
+	// whatever its Host: it is known under any. Force must name the Host under which the URL waits:
+	// under another one it does not find the URL, which then comes twice.
 	Host string
 	// Depth is the number of links from a seed; 0 is a seed. A link in Outcome.Add that has
 	// none gets its page's and 1 more, unless AsIs is set.
@@ -43,9 +42,8 @@ type Entry struct {
 	NotBefore time.Time
 	// Meta travels with the URL to its leases. Add copies it.
 	Meta []byte
-	// Crawl is the number of the crawl that the URL belongs to; 0 by default.
-	// A URL is known per crawl. See Crawl. A link in Outcome.Add with 0 belongs to its page's
-	// crawl, unless AsIs is set.
+	// Crawl is the number of the crawl that the URL belongs to; 0 by default. A URL is known per crawl.
+	// See Crawl. A link in Outcome.Add with 0 belongs to its page's crawl, unless AsIs is set.
 	Crawl uint32
 	// AsIs says that an Entry in Outcome.Add inherits nothing from its page: Crawl 0 is the
 	// crawl 0, and Depth 0 is a seed's, as in Add.
@@ -56,18 +54,16 @@ type Entry struct {
 	// that is on disk is superseded; until its record is read, Stats may count it and
 	// Next may wait for it.
 	Force bool
-	// Hint marks an Entry as a hint that its URL, if known and scheduled, may be visited
-	// earlier or has become more important: see Hinter. Among several hints, a Hinter gets
-	// the latest NotBefore; without a Hinter the earliest applies. A URL that waits rises if
-	// a hint has a Weight, and the Prioritizer gives a higher priority to the URL with the
-	// greater Weight and the lesser Depth, or to the hint itself if the URL was never visited.
-	// That is noted as by a Riser: in memory, until its host has enough notes. An unknown URL
-	// is admitted as without Hint; one that is leased or done does not change. Hints are
-	// durable with their Add and applied later in batches: at once while few URLs are
-	// scheduled, otherwise in walks through all scheduled URLs that take at most a tenth of
-	// the time. Once hints use MemoryBudget/64, further ones are
-	// refused with ErrHints. An Export does not contain hints. Options.NoDedup ignores
-	// them.
+	// Hint marks an Entry as a hint that its URL, if known and scheduled, may be visited earlier or has
+	// become more important: see Hinter. Among several hints, a Hinter gets the latest NotBefore;
+	// without a Hinter the earliest applies. A URL that waits rises if a hint has a Weight, and the
+	// Prioritizer gives a higher priority to the URL with the greater Weight and the lesser Depth, or
+	// to the hint itself if the URL was never visited. That is noted as by a Riser: in memory, until
+	// its host has enough notes. An unknown URL is admitted as without Hint; one that is leased or done
+	// does not change. Hints are durable with their Add and applied later in batches: at once while few
+	// URLs are scheduled, otherwise in walks through all scheduled URLs that take at most a tenth of
+	// the time. Once hints use MemoryBudget/64, further ones are refused with ErrHints. An Export does
+	// not contain hints. Options.NoDedup ignores them.
 	Hint bool
 	// Finished admits the URL as done: it is known and kept (Options.Keep), and is not
 	// handed out. With Force a known URL ends that way, whether it waits or is scheduled;
@@ -105,9 +101,8 @@ type Lease struct {
 	LeasedAt time.Time // when it was handed out
 	Due      time.Time // when the host's own clocks allowed this contact; zero: they were not running
 	Deadline time.Time // when the right to contact ends; fetch under a context that ends here
-	// Gap is the least time between the contacts of a bundle, from the end of one to the
-	// next (Take); zero: the lease is alone. A DelayPolicy that looks at the outcome may
-	// ask for more.
+	// Gap is the least time between the contacts of a bundle, from the end of one to the next (Take);
+	// zero: the lease is alone. A DelayPolicy that looks at the outcome may ask for more.
 	Gap    time.Duration
 	token  uint64 // never repeats, across restarts too
 	record uint32 // number of the lease record
@@ -124,8 +119,7 @@ func (l Lease) SharesContact(m Lease) bool {
 	return l.bundle != 0 && l.bundle == m.bundle && l.Host == m.Host
 }
 
-// ContactOnly reports whether the lease is for a host's slot without a URL, from
-// Contact or HandBack.
+// ContactOnly reports whether the lease is for a host's slot without a URL, from Contact or HandBack.
 func (l Lease) ContactOnly() bool { return l.token != 0 && l.Entry.URL == "" }
 
 // Result says how a visit ended. The zero value is Visited.
@@ -155,8 +149,7 @@ func (r Result) String() string {
 // page, ended now, and took as long as the lease was out.
 type Outcome struct {
 	Result Result
-	// Failure is the kind of failure if Result is Failed. With other results it must be
-	// zero.
+	// Failure is the kind of failure if Result is Failed. With other results it must be zero.
 	Failure Failure
 	// Uncontacted says that no byte was sent to the host under this lease, so that its
 	// clock need not move. Leave it false when in doubt. It is valid with Denied and
@@ -235,16 +228,14 @@ func (l *Lease) link(e *Entry) Entry {
 	return x
 }
 
-// HostName is the default host key: the host of an absolute URL, in lower case,
-// without user, port, brackets and final dots. Politeness is owed to the machine,
-// so http and https, and all ports, are one host, and so are all spellings of a name
-// that net/http resolves to one: an internationalized name has the key of its
-// ASCII form, xn--bcher-kva.example for bücher.example, and an IPv6 address that
-// stands for an IPv4 address has the key of that one. An IPv4 address may be spelled
-// as the URL standard allows, as browsers and the C library do: 2130706433, 0x7f.1
-// and 0177.0.0.1 are 127.0.0.1. It refuses URLs without a scheme or a host, with a
-// malformed host or port, with a host that has an empty label, as in example..org, and
-// with blanks or control characters anywhere.
+// HostName is the default host key: the host of an absolute URL, in lower case, without user, port,
+// brackets and final dots. Politeness is owed to the machine, so http and https, and all ports, are one
+// host, and so are all spellings of a name that net/http resolves to one: an internationalized name has
+// the key of its ASCII form, xn--bcher-kva.example for bücher.example, and an IPv6 address that stands
+// for an IPv4 address has the key of that one. An IPv4 address may be spelled as the URL standard
+// allows, as browsers and the C library do: 2130706433, 0x7f.1 and 0177.0.0.1 are 127.0.0.1. It refuses
+// URLs without a scheme or a host, with a malformed host or port, with a host that has an empty label,
+// as in example..org, and with blanks or control characters anywhere.
 func HostName(rawURL string) (string, error) { return hostkey.Of(rawURL) }
 
 // hostOf returns the key of the host that an entry names, or that its URL belongs to.
@@ -379,13 +370,11 @@ func joined(bad []*EntryError, err error) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// refusedEvery is the least time between two events about refused outlinks: most pages may
-// have one.
+// refusedEvery is the least time between two events about refused outlinks: most pages may have one.
 const refusedEvery = time.Minute
 
-// linksRefusedLocked counts outlinks of a page that were refused, and reports them, with
-// those since the last report. What limits refuse is only counted: it is as the operator
-// wants.
+// linksRefusedLocked counts outlinks of a page that were refused, and reports them, with those since
+// the last report. What limits refuse is only counted: it is as the operator wants.
 func (s *shard) linksRefusedLocked(l *Lease, bad []*EntryError) {
 	s.core.Stats.Refused += int64(len(bad))
 	slices.SortFunc(bad, func(a, b *EntryError) int { return cmp.Compare(a.Index, b.Index) })

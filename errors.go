@@ -18,10 +18,9 @@ import (
 // Contact once Drain has begun.
 var ErrClosed = storage.ErrClosed
 
-// ErrExhausted is returned by Next, TryNext and Take when nothing is leased, no Add is
-// committing, and nothing waiting or scheduled can become due by time alone. It
-// is not sticky: after another Add, Next works again. With Options.KeepOpen,
-// Next waits instead.
+// ErrExhausted is returned by Next, TryNext and Take when nothing is leased, no Add is committing, and
+// nothing waiting or scheduled can become due by time alone. It is not sticky: after another Add, Next
+// works again. With Options.KeepOpen, Next waits instead.
 var ErrExhausted = errors.New("frontier: exhausted")
 
 // HeldError is returned by Next, TryNext and Take instead of ErrExhausted when the URLs that are left
@@ -103,10 +102,9 @@ var ErrInUse = storage.ErrInUse
 // version that wrote it can read it.
 var ErrVersion = storage.ErrVersion
 
-// ErrReopen is wrapped by errors of a Spill that failed for good, as when the disk broke
-// off in the middle of a write of its engine. Next, Take and Contact return it from then on:
-// nothing is handed out until the store and the frontier are opened again. Nothing that was
-// accepted is lost.
+// ErrReopen is wrapped by errors of a Spill that failed for good, as when the disk broke off in the
+// middle of a write of its engine. Next, Take and Contact return it from then on: nothing is handed out
+// until the store and the frontier are opened again. Nothing that was accepted is lost.
 var ErrReopen = storage.ErrReopen
 
 // EntryError reports an entry that Add could not admit, or an outlink that Done could not.
@@ -195,12 +193,10 @@ func (e *PriorityError) Error() string {
 	return fmt.Sprintf("frontier: priority %d; want 1 to %d", e.Got, e.Levels)
 }
 
-// CorruptError reports a stored record or file that cannot be read: see
-// storage.CorruptError.
+// CorruptError reports a stored record or file that cannot be read: see storage.CorruptError.
 type CorruptError = storage.CorruptError
 
-// LineError reports a line that Import could not read. Several are joined;
-// errors.As finds the first.
+// LineError reports a line that Import could not read. Several are joined; errors.As finds the first.
 type LineError struct {
 	Line int64  // counted from 1
 	Text string // its beginning

@@ -41,22 +41,19 @@ type ExportOptions struct {
 // minExportMemory is the least that ExportOptions.Memory may be.
 const minExportMemory = 64 << 10
 
-// Export writes the whole content of the frontier to w, as the lines that docs/export.md
-// describes: rules, groups, hosts with their clocks, URLs with all that is known about
-// them, and marks of all URLs ever admitted. Leased URLs are written as waiting. Import
-// is its inverse.
+// Export writes the whole content of the frontier to w, as the lines that docs/export.md describes:
+// rules, groups, hosts with their clocks, URLs with all that is known about them, and marks of all URLs
+// ever admitted. Leased URLs are written as waiting. Import is its inverse.
 //
 // With a Spill it shows one moment, while other calls go on; only clocks of hosts and
 // groups are read a little later. Without one the lock is held while everything is copied
 // to memory, about a second for ten million URLs.
 //
-// Two frontiers with the same content write the same bytes, except for the time in the
-// first line. The order is that of domains, and within a host that in which URLs would be
-// handed out after a reopening.
+// Two frontiers with the same content write the same bytes, except for the time in the first line. The
+// order is that of domains, and within a host that in which URLs would be handed out after a reopening.
 //
-// Export returns ctx's error, ErrClosed if the frontier is closed meanwhile, w's error,
-// or the Spill's. The output then lacks its last line {"end":...}, and Import refuses it.
-// Calls may run concurrently.
+// Export returns ctx's error, ErrClosed if the frontier is closed meanwhile, w's error, or the Spill's.
+// The output then lacks its last line {"end":...}, and Import refuses it. Calls may run concurrently.
 func (f *Frontier) Export(ctx context.Context, w io.Writer, o ExportOptions) error {
 	out, end := patience.LendWriter(w, ErrClosed)
 	defer end()
@@ -398,8 +395,7 @@ func (x *exporter) copyURLsLocked() error {
 	return nil
 }
 
-// copyLeasedLocked copies the URLs that are leased, in the order in which they
-// waited.
+// copyLeasedLocked copies the URLs that are leased, in the order in which they waited.
 func (x *exporter) copyLeasedLocked() error {
 	c := x.f.core
 	var out []mercator.Lease

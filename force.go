@@ -1,13 +1,12 @@
 // This file re-admits a known URL: it looks for the one that waits, wherever it
 // is, and puts the new one in its place.
 //
-// There is no index of URLs. To find one, the waiting URLs of its host are read block by
-// block, outside the lock. A scheduled URL on disk is not searched for, since no index
-// says which timed block has it, or whether one has. So a Force admits the new record
-// and, in the same commit, leaves a note: older records of this URL are outdated. A
-// reader of a timed block finishes an outdated record without handing it out. The note is
-// dropped when all blocks of that time have been searched or read. They are searched at
-// once while they are few, when new notes are many for their number, and when only outdated
+// There is no index of URLs. To find one, the waiting URLs of its host are read block by block, outside
+// the lock. A scheduled URL on disk is not searched for, since no index says which timed block has it,
+// or whether one has. So a Force admits the new record and, in the same commit, leaves a note: older
+// records of this URL are outdated. A reader of a timed block finishes an outdated record without
+// handing it out. The note is dropped when all blocks of that time have been searched or read. They are
+// searched at once while they are few, when new notes are many for their number, and when only outdated
 // records could keep the crawl going.
 
 package frontier
@@ -228,8 +227,7 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, e *newEntry, url []byte) bool
 	return ok
 }
 
-// withdrawLocked makes o the end of a waiting record, which remove takes out of
-// its queue.
+// withdrawLocked makes o the end of a waiting record, which remove takes out of its queue.
 func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func()) {
 	c := f.core
 	c.Fifo.Took(c.Queues.At(qid).Host, ref)
@@ -326,9 +324,8 @@ func (s *shard) awaitForcesYieldingLocked(records []timed.Loaded) {
 // supersededLocked reports whether a Force has replaced a record.
 func (s *shard) supersededLocked(r *timed.Loaded) bool { return s.notes.Outdated(r.Mark, r.Seq) }
 
-// sweepWantedLocked reports whether blocks should be looked through for
-// superseded records before their time: while they are few, or if the crawl might
-// be over without them.
+// sweepWantedLocked reports whether blocks should be looked through for superseded records before their
+// time: while they are few, or if the crawl might be over without them.
 func (s *shard) sweepWantedLocked() bool {
 	c := s.core
 	unread := c.Timed.Len()

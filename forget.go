@@ -4,13 +4,12 @@
 // is asked outside the lock. Marks leave memory when a checkpoint that covers them has
 // completed, so an answer is valid until the next checkpoint.
 //
-// Marks cannot be taken back one by one: they are on disk, sorted, without the URLs. So a
-// target that was forgotten has a number, which goes into the marks of its URLs from then
-// on; marks made before are found no more. Of several numbers that apply to a URL the
-// youngest counts. A number is a small row on disk for ever. It is in force from the
-// moment in which its deletion is submitted: what is submitted later comes after the
-// deletion. If that cannot be committed, the former number returns, and with it the old
-// marks.
+// Marks cannot be taken back one by one: they are on disk, sorted, without the URLs. So a target that
+// was forgotten has a number, which goes into the marks of its URLs from then on; marks made before are
+// found no more. Of several numbers that apply to a URL the youngest counts. A number is a small row on
+// disk for ever. It is in force from the moment in which its deletion is submitted: what is submitted
+// later comes after the deletion. If that cannot be committed, the former number returns, and with it
+// the old marks.
 
 package frontier
 
@@ -66,8 +65,7 @@ func (s *shard) markWith(number uint64, crawl uint32, url string) (m storage.Mar
 	return m
 }
 
-// putLocked puts a number in force. It returns a function that puts the former one in
-// force again.
+// putLocked puts a number in force. It returns a function that puts the former one in force again.
 func (x *forgotten) putLocked(r *row.Forgotten, d *deletion) (undo func()) {
 	x.last = max(x.last, r.Number)
 	if d != nil {
@@ -299,8 +297,7 @@ func (s *shard) lookUp(o *op) error {
 	return nil
 }
 
-// knownLocked reports whether the URL of e was admitted. The answer of lookUp must still
-// be valid.
+// knownLocked reports whether the URL of e was admitted. The answer of lookUp must still be valid.
 func (s *shard) knownLocked(e *newEntry) bool {
 	return !s.opts.NoDedup && (e.stored || s.known.Young(e.mark))
 }

@@ -71,9 +71,8 @@ type shared struct {
 // shard is hosts with all that they own, the calls that wait for them, and what goes to
 // disk, under one lock. A frontier has one.
 //
-// While mu is held nothing waits, does I/O, or calls the user's code except the
-// Selector, and no step looks at more than the "AtOnce" constants allow. The name of a
-// method says what it does with mu:
+// While mu is held nothing waits, does I/O, or calls the user's code except the Selector, and no step
+// looks at more than the "AtOnce" constants allow. The name of a method says what it does with mu:
 //
 //   - xxxLocked is called with mu held, and holds it throughout.
 //   - xxxYieldingLocked gives it up in between and takes it again: look anew at whatever
@@ -81,8 +80,7 @@ type shared struct {
 //   - xxxAndUnlock is called with mu held and returns without it.
 //   - lockXxx takes mu; the other methods are called without it.
 //
-// Locks are taken in this order: rounds, reader, mu, then those of events, rules and
-// packages.
+// Locks are taken in this order: rounds, reader, mu, then those of events, rules and packages.
 type shard struct {
 	*shared
 
@@ -333,8 +331,7 @@ func (s *shard) yield() {
 	s.mu.Lock()
 }
 
-// lockOpen is lock while the frontier is open. After its error, ErrClosed, the lock
-// is not held.
+// lockOpen is lock while the frontier is open. After its error, ErrClosed, the lock is not held.
 func (f *Frontier) lockOpen() error {
 	f.lock()
 	if !f.closed {
@@ -425,18 +422,16 @@ func (f *Frontier) Drain(ctx context.Context) error {
 	}
 }
 
-// Close commits what was accepted, delivers the remaining events to OnEvent, and ends the
-// frontier. URLs whose leases are out come again when the store is opened next.
-// Afterwards every call returns ErrClosed; Close itself may be called again. It does not
-// close the Spill: do so after it. If the Spill was closed before, Close returns its
-// error, and the next opening is like one after a crash.
+// Close commits what was accepted, delivers the remaining events to OnEvent, and ends the frontier.
+// URLs whose leases are out come again when the store is opened next. Afterwards every call returns
+// ErrClosed; Close itself may be called again. It does not close the Spill: do so after it. If the
+// Spill was closed before, Close returns its error, and the next opening is like one after a crash.
 func (f *Frontier) Close() error { return f.CloseContext(context.Background()) }
 
-// CloseContext is Close, but waits no longer than ctx lasts. When ctx ends, every call
-// that waits for the Spill returns ErrClosed or an error that wraps ErrUnsettled, and so
-// does CloseContext. What was begun continues in the background until the disk answers;
-// the store is in use until then. Another call of Close or CloseContext waits for it to
-// end.
+// CloseContext is Close, but waits no longer than ctx lasts. When ctx ends, every call that waits for
+// the Spill returns ErrClosed or an error that wraps ErrUnsettled, and so does CloseContext. What was
+// begun continues in the background until the disk answers; the store is in use until then. Another
+// call of Close or CloseContext waits for it to end.
 func (f *Frontier) CloseContext(ctx context.Context) error {
 	f.closeOnce.Do(func() {
 		go func() {
@@ -515,9 +510,8 @@ func (f *Frontier) close() error {
 	return errors.Join(err, f.opts.Spill.Release())
 }
 
-// saveClocks writes what makes the next opening continue with exact times, in
-// steps. The last one says that the frontier was closed. Nothing else may be on
-// its way to the Spill.
+// saveClocks writes what makes the next opening continue with exact times, in steps. The last one says
+// that the frontier was closed. Nothing else may be on its way to the Spill.
 func (f *Frontier) saveClocks() error {
 	for _, step := range []struct {
 		top func() uint32

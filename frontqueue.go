@@ -65,8 +65,7 @@ func (s *shard) grantLocked(g *grant, ch mercator.Choice) {
 	s.leaseLocked(&g.lease, ch.Queue)
 }
 
-// moreLocked reports whether time has more to bring now than was looked at under
-// one lock.
+// moreLocked reports whether time has more to bring now than was looked at under one lock.
 func (s *shard) moreLocked(now int64) bool { return s.core.NextEvent(now) <= now }
 
 // Selector chooses the priority of the next hand-out: see selector.Selector.

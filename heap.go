@@ -113,8 +113,7 @@ func (s *shard) callLocked(now int64) {
 	}
 }
 
-// refuseLocked gives an error to all waiters, and lets Drain return once the last lease
-// has ended.
+// refuseLocked gives an error to all waiters, and lets Drain return once the last lease has ended.
 func (f *Frontier) refuseLocked(err error) {
 	f.waiters.GiveAll(&grant{err: err})
 	f.endTakersLocked(err)

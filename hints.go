@@ -1,12 +1,11 @@
 // This file applies what changes about a known URL when it is found again: hints, and a Riser's word about
 // one that waits.
 //
-// There is no index of scheduled URLs; it would take more memory than everything else
-// about them. So package hint collects hints, each with a row on disk, and one walk
-// through all scheduled URLs, in memory and on disk, applies them together. Blocks that
-// are read because they are due are checked, too. A changed URL replaces its record in
-// one commit. Nor is there one of waiting URLs: package rise notes which deserve more, and
-// one walk through the queues of a host finds them.
+// There is no index of scheduled URLs; it would take more memory than everything else about them. So
+// package hint collects hints, each with a row on disk, and one walk through all scheduled URLs, in
+// memory and on disk, applies them together. Blocks that are read because they are due are checked,
+// too. A changed URL replaces its record in one commit. Nor is there one of waiting URLs: package rise
+// notes which deserve more, and one walk through the queues of a host finds them.
 
 package frontier
 

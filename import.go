@@ -69,20 +69,18 @@ const (
 // Import reads what Export wrote, or a list with one URL per line, in which empty lines
 // and lines that begin with # are skipped. docs/export.md has the format.
 //
-// Known URLs stay as they are, clocks of hosts and groups move only later, and rules
-// replace those of the same scope, and values those of the same key: importing the same again changes nothing. URLs wait
-// behind those that wait already. Times are those of the wall clock, so politeness
-// continues.
+// Known URLs stay as they are, clocks of hosts and groups move only later, and rules replace those of
+// the same scope, and values those of the same key: importing the same again changes nothing. URLs wait
+// behind those that wait already. Times are those of the wall clock, so politeness continues.
 //
 // Marks of URLs that are gone can be used only with the key with which they were made. A
 // frontier that never had a URL or host adopts the key; so call Import first. Otherwise
 // they are counted in Imported.ForeignMarks.
 //
-// Malformed lines are reported as joined *LineErrors, the first 100 of them. If there are
-// any, nothing is imported, or with SkipBad only the other lines. After any other error,
-// including those of Add, the import is incomplete: import again. What was imported is
-// durable when Import returns. Like Add it waits while the disk is behind; until it
-// returns the crawl is not over.
+// Malformed lines are reported as joined *LineErrors, the first 100 of them. If there are any, nothing
+// is imported, or with SkipBad only the other lines. After any other error, including those of Add, the
+// import is incomplete: import again. What was imported is durable when Import returns. Like Add it
+// waits while the disk is behind; until it returns the crawl is not over.
 func (f *Frontier) Import(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
 	if err := ctx.Err(); err != nil {
 		return Imported{}, err

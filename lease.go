@@ -24,9 +24,8 @@ func (f *Frontier) reapYieldingLocked() {
 	f.dispatchLocked()
 }
 
-// expireYieldingLocked settles a lease whose deadline has passed. It releases the lock
-// while it calls the policies. If the frontier was closed meanwhile it does nothing and
-// reports false.
+// expireYieldingLocked settles a lease whose deadline has passed. It releases the lock while it calls
+// the policies. If the frontier was closed meanwhile it does nothing and reports false.
 //
 // If a policy panics, or calls runtime.Goexit, the URL is tried again, its host and group rest for the
 // longest delay, and a call of Next has the error: the call that comes upon the lease has nothing to do
@@ -102,13 +101,12 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	return nil
 }
 
-// Join puts a lease's host into a group, whichever it was assigned to, and updates l. Call it before each contact: the
-// host stays in the group until it joins another, or until it can be forgotten (only
-// scheduled URLs, no lease, its time has passed). If the group may be contacted now the
-// lease takes a slot of it. Otherwise Join returns ErrGroupBusy, and the lease must be
-// handed back uncontacted: its host comes again when the group is free. If the host has
-// no other URLs, set Outcome.RetryAfter when handing it back: the membership is kept that
-// long. Group names have 1 to 255 bytes.
+// Join puts a lease's host into a group, whichever it was assigned to, and updates l. Call it before
+// each contact: the host stays in the group until it joins another, or until it can be forgotten (only
+// scheduled URLs, no lease, its time has passed). If the group may be contacted now the lease takes a
+// slot of it. Otherwise Join returns ErrGroupBusy, and the lease must be handed back uncontacted: its
+// host comes again when the group is free. If the host has no other URLs, set Outcome.RetryAfter when
+// handing it back: the membership is kept that long. Group names have 1 to 255 bytes.
 func (f *Frontier) Join(l *Lease, name string) error {
 	if len(name) < 1 || len(name) > 255 {
 		return fmt.Errorf("frontier: group name has %d bytes; want 1 to 255", len(name))
@@ -212,9 +210,8 @@ func (l Lease) ID() string {
 	return leaseid.Seal(l.record, l.token)
 }
 
-// LeaseByID returns the lease with this ID, as it is now, without its Due. It returns
-// ErrNotLeased if the lease has ended or the store was opened since, and another error if
-// id is not an ID.
+// LeaseByID returns the lease with this ID, as it is now, without its Due. It returns ErrNotLeased if
+// the lease has ended or the store was opened since, and another error if id is not an ID.
 func (f *Frontier) LeaseByID(id string) (Lease, error) {
 	l, err := RestoreLease(id, Lease{})
 	if err != nil {

@@ -1,10 +1,9 @@
 // This file has the limits of waiting URLs, hand-outs, bytes, failures and depth, for a
 // scope, for each of its hosts, and for a crawl.
 //
-// Limits of waiting URLs and of depth refuse entries when they are added. Use of the
-// others is counted; hosts and crawls that have used one up are withheld like paused
-// ones. Package limit counts; this file turns its results into events and errors. A frontier
-// without limits pays for one look at a pointer.
+// Limits of waiting URLs and of depth refuse entries when they are added. Use of the others is counted;
+// hosts and crawls that have used one up are withheld like paused ones. Package limit counts; this file
+// turns its results into events and errors. A frontier without limits pays for one look at a pointer.
 
 package frontier
 
@@ -25,17 +24,15 @@ import (
 
 // Limits bound what may be done. Zero fields do not.
 //
-// There are two kinds. Rule.Limits bound what the hosts of a scope do together; those of
-// all scopes that contain a host apply, not only the most specific. Rule.HostLimits bound
-// what each host of a scope does alone; only the most specific apply, as a whole: to
-// exempt a host from those of a wider scope, give it limits too high to be reached. For
-// the scope of a Crawl, Rule.Limits bound that crawl, independently of its hosts; a crawl
-// that has reached one is not chosen for hand-outs.
+// There are two kinds. Rule.Limits bound what the hosts of a scope do together; those of all scopes
+// that contain a host apply, not only the most specific. Rule.HostLimits bound what each host of a
+// scope does alone; only the most specific apply, as a whole: to exempt a host from those of a wider
+// scope, give it limits too high to be reached. For the scope of a Crawl, Rule.Limits bound that crawl,
+// independently of its hosts; a crawl that has reached one is not chosen for hand-outs.
 //
-// A period begins with the first hand-out, byte or failure that counts after the end of
-// the one before, with counts of zero. Limits may be set below what is already used: they
-// are then reached. While a scope, host or crawl has no Limits nothing is counted for it,
-// and earlier counts may be forgotten.
+// A period begins with the first hand-out, byte or failure that counts after the end of the one before,
+// with counts of zero. Limits may be set below what is already used: they are then reached. While a
+// scope, host or crawl has no Limits nothing is counted for it, and earlier counts may be forgotten.
 type Limits struct {
 	// Waiting is the number of URLs that may wait: Add refuses more. Leased and scheduled
 	// URLs do not count, and entries whose time lies in the future are not refused: URLs

@@ -1,6 +1,5 @@
-// This file moves records from the log into blocks, in rounds. Package move does a round;
-// this file decides when one is worth its cost, gives it the queues, and writes the
-// checkpoint that ends the log.
+// This file moves records from the log into blocks, in rounds. Package move does a round; this file
+// decides when one is worth its cost, gives it the queues, and writes the checkpoint that ends the log.
 //
 // It also reads the timed blocks shortly before their scheduled URLs are due: one goroutine does, or a
 // call that wants one at once. Package timed knows when each block is due.
@@ -177,10 +176,9 @@ type logEnd struct {
 	covered *seen.Set      // they, and no longer needed
 }
 
-// checkpoint ends the log. It writes the marks first, while commits go on. What decides
-// runs between two commits, after all that were submitted before it: what was finishing
-// when the round passed its queue, and got no home there, is finished by now, or a commit
-// failed and the round is spoiled.
+// checkpoint ends the log. It writes the marks first, while commits go on. What decides runs between
+// two commits, after all that were submitted before it: what was finishing when the round passed its
+// queue, and got no home there, is finished by now, or a commit failed and the round is spoiled.
 func (f *Frontier) checkpoint(x *logEnd) error {
 	f.mu.Lock()
 	head := f.known.Head(x.marks)

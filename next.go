@@ -21,10 +21,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/waitqueue"
 )
 
-// Next returns the lease of the next URL that may be fetched, and waits for one if
-// necessary. Waiting calls are served in the order of their arrival. It returns ctx's
-// error, ErrClosed, ErrExhausted when the crawl is over, a *SelectorError, or the Spill's
-// error for URLs that could not be read.
+// Next returns the lease of the next URL that may be fetched, and waits for one if necessary. Waiting
+// calls are served in the order of their arrival. It returns ctx's error, ErrClosed, ErrExhausted when
+// the crawl is over, a *SelectorError, or the Spill's error for URLs that could not be read.
 func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 	var g grant
 	for f.await(ctx, &g, nil) { // any number may be put off after a pause
@@ -33,9 +32,8 @@ func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 	return g.lease, g.err
 }
 
-// await fills g, which must be zero, with what a call of Next gets, or one of Take at first.
-// It reports whether there is neither a lease nor an error, so that the caller must ask
-// again.
+// await fills g, which must be zero, with what a call of Next gets, or one of Take at first. It reports
+// whether there is neither a lease nor an error, so that the caller must ask again.
 func (f *Frontier) await(ctx context.Context, g *grant, t *taking) (again bool) {
 	if g.err = ctx.Err(); g.err != nil {
 		return false // a cancelled worker must not take a host
@@ -211,9 +209,8 @@ func (s *shard) dropContactsLocked(id uint32, now int64) {
 	}
 }
 
-// accept makes of a grant what its caller gets: a lease or an error, or neither
-// but to be given back if its context ended meanwhile. It reports whether the caller
-// must ask again.
+// accept makes of a grant what its caller gets: a lease or an error, or neither but to be given back if
+// its context ended meanwhile. It reports whether the caller must ask again.
 func (f *Frontier) accept(ctx context.Context, g *grant) (again bool) {
 	if g.load != nil {
 		*g = f.loadFor(ctx, g.load)
@@ -274,22 +271,19 @@ type taking struct {
 // takeAtOnce is how many leases Take hands out under one lock.
 const takeAtOnce = 128
 
-// leastGap is added to a Lease.Gap while only the host's Crawl-delay is known of it: it is
-// not zero.
+// leastGap is added to a Lease.Gap while only the host's Crawl-delay is known of it: it is not zero.
 const leastGap time.Duration = 1
 
-// Take returns leases of several URLs: of up to o.Hosts hosts, which it chooses as Next
-// does, and up to o.PerHost URLs of each. The first URL of a host is the one that Next
-// would hand out. The others follow by priority, the highest first, within a priority in
-// their order. URLs that must be read from disk first, behind those that one read brings,
-// are left for a later call.
+// Take returns leases of several URLs: of up to o.Hosts hosts, which it chooses as Next does, and up to
+// o.PerHost URLs of each. The first URL of a host is the one that Next would hand out. The others
+// follow by priority, the highest first, within a priority in their order. URLs that must be read from
+// disk first, behind those that one read brings, are left for a later call.
 //
-// The leases of a host are a bundle: together they use one of the contacts that the host
-// and its group may have at once. Contact the host for one after the other, and leave
-// Lease.Gap between. Call Done for each lease. Each call moves the host's clock, and after
-// the last one the host may be served again. A host that is backed off or in quarantine
-// gets one URL. Return URLs that were not tried (Requeue) from the last to the first: each
-// becomes the head of its queue.
+// The leases of a host are a bundle: together they use one of the contacts that the host and its group
+// may have at once. Contact the host for one after the other, and leave Lease.Gap between. Call Done
+// for each lease. Each call moves the host's clock, and after the last one the host may be served
+// again. A host that is backed off or in quarantine gets one URL. Return URLs that were not tried
+// (Requeue) from the last to the first: each becomes the head of its queue.
 //
 // Take returns what can be had at once. If that is nothing it waits for o.Wait, and then
 // returns a *NotDueError. Other errors are those of Next.

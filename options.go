@@ -20,8 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Options configure a frontier. The zero value is a frontier in memory with
-// Mercator's politeness.
+// Options configure a frontier. The zero value is a frontier in memory with Mercator's politeness.
 type Options struct {
 	// Spill keeps the frontier on disk. Nil: in memory, gone when closed. The
 	// caller opens it before and closes it after the frontier.
@@ -51,51 +50,44 @@ type Options struct {
 	HostConcurrency int
 	// GroupDelay is the same for the groups of Join. Nil means Delay.
 	GroupDelay DelayPolicy
-	// HostKey returns the key of the host to which politeness is owed for a URL. Nil
-	// means HostName, which maps all spellings of a machine's name or address to one key;
-	// your own function must do so too, or the machine is contacted as if it were
-	// several. It is called outside the lock, from any goroutine; a key has 1 to 255
-	// bytes. It must not change during the life of a store: under another function a machine
-	// would be two hosts, the one of the old URLs and the one of the new ones. Open compares
-	// what it returns for some URLs of example hosts, which finds a different rule, but not a
+	// HostKey returns the key of the host to which politeness is owed for a URL. Nil means HostName,
+	// which maps all spellings of a machine's name or address to one key; your own function must do so
+	// too, or the machine is contacted as if it were several. It is called outside the lock, from any
+	// goroutine; a key has 1 to 255 bytes. It must not change during the life of a store: under another
+	// function a machine would be two hosts, the one of the old URLs and the one of the new ones. Open
+	// compares what it returns for some URLs of example hosts, which finds a different rule, but not a
 	// different table of names.
 	HostKey func(url string) (string, error)
 
-	// Normalize returns the one form under which the frontier knows a URL: two spellings
-	// are one URL if their forms are equal. It is called for each URL that the program
-	// names: the entries of Add and CrawlNow, outlinks, and in Status, but not for those of
-	// Import. Its error refuses the entry, as an *EntryError. It is called outside the lock,
-	// from any goroutine, and must return its own results unchanged. Nil takes URLs as
-	// given. The method Normalize of a urlnorm.Normalizer fits.
+	// Normalize returns the one form under which the frontier knows a URL: two spellings are one URL if
+	// their forms are equal. It is called for each URL that the program names: the entries of Add and
+	// CrawlNow, outlinks, and in Status, but not for those of Import. Its error refuses the entry, as
+	// an *EntryError. It is called outside the lock, from any goroutine, and must return its own
+	// results unchanged. Nil takes URLs as given. The method Normalize of a urlnorm.Normalizer fits.
 	Normalize func(url string) (string, error)
 
-	// LeaseTime is how long a lease lasts. Zero means 10 minutes. A lease that expires
-	// counts as a failed try: when Retry allows no more, the URL is given up without a
-	// Done. The host may then be contacted although the fetch still runs: end fetches at
-	// Lease.Deadline, or Extend the lease.
+	// LeaseTime is how long a lease lasts. Zero means 10 minutes. A lease that expires counts as a
+	// failed try: when Retry allows no more, the URL is given up without a Done. The host may then be
+	// contacted although the fetch still runs: end fetches at Lease.Deadline, or Extend the lease.
 	LeaseTime time.Duration
-	// Retry decides whether and when a failed URL is tried again. Nil means
-	// DefaultRetries().
+	// Retry decides whether and when a failed URL is tried again. Nil means DefaultRetries().
 	Retry RetryPolicy
 	// Backoff slows down hosts that refuse contacts.
 	Backoff Backoff
 	// Quarantine determines when a host that only fails is only probed.
 	Quarantine Quarantine
-	// Scheduler chooses when a URL is visited again. Nil means never. Package
-	// recrawl/adapter has one.
+	// Scheduler chooses when a URL is visited again. Nil means never. Package recrawl/adapter has one.
 	Scheduler Scheduler
-	// OnGiveUp, if set, is called for each URL that leaves because its tries are used up,
-	// or because its host is given up (Quarantine.Probes). It is called outside the lock,
-	// after that is durable. The Outcome is that of the last try, or has the Failure of
-	// the last probe of the host. OnGiveUp must not call Next, TryNext, Drain or Close,
-	// which wait for leases or their end. If it panics, or calls runtime.Goexit, in no call
-	// of Done, the next call of Next returns an error.
+	// OnGiveUp, if set, is called for each URL that leaves because its tries are used up, or because
+	// its host is given up (Quarantine.Probes). It is called outside the lock, after that is durable.
+	// The Outcome is that of the last try, or has the Failure of the last probe of the host. OnGiveUp
+	// must not call Next, TryNext, Drain or Close, which wait for leases or their end. If it panics, or
+	// calls runtime.Goexit, in no call of Done, the next call of Next returns an error.
 	OnGiveUp func(Entry, Outcome)
-	// OnEvent, if set, receives the events of the frontier in order, one at a time,
-	// outside the lock. The frontier never waits for it, except in Close, which it must
-	// not call. While 4096 events are queued, further ones are lost: see Event.Dropped.
-	// Logger gets the same events. If OnEvent panics, or calls runtime.Goexit, the next call
-	// of Next returns an error.
+	// OnEvent, if set, receives the events of the frontier in order, one at a time, outside the lock.
+	// The frontier never waits for it, except in Close, which it must not call. While 4096 events are
+	// queued, further ones are lost: see Event.Dropped. Logger gets the same events. If OnEvent panics,
+	// or calls runtime.Goexit, the next call of Next returns an error.
 	OnEvent func(Event)
 
 	// ContactedAt is when another process may last have contacted the hosts, such as one whose
@@ -112,12 +104,11 @@ type Options struct {
 	// URLs move to disk, about 35 bytes each beyond URL and Meta, and then take no memory.
 	// Records that were kept stay when a store is opened without Keep. Keep excludes NoDedup.
 	Keep bool
-	// Count keeps exact numbers of URLs for each host within a crawl: see QueueStats and
-	// Queues. With a Spill each number is a row of about 30 bytes and the host's key, which is
-	// read and written with the URLs: that costs an Add and a Done some microseconds each, and no
-	// memory. Without one each host with URLs takes about 120 bytes more. An opening with Count
-	// counts all URLs anew if the last one was without, or the store was repaired: it then reads
-	// those that are scheduled and finished.
+	// Count keeps exact numbers of URLs for each host within a crawl: see QueueStats and Queues. With a
+	// Spill each number is a row of about 30 bytes and the host's key, which is read and written with
+	// the URLs: that costs an Add and a Done some microseconds each, and no memory. Without one each
+	// host with URLs takes about 120 bytes more. An opening with Count counts all URLs anew if the last
+	// one was without, or the store was repaired: it then reads those that are scheduled and finished.
 	Count bool
 	// DeferHints stores hints (Entry.Hint) without applying them; the next frontier that
 	// opens the Spill without DeferHints applies them. It is for tools that open a crawl

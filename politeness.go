@@ -16,11 +16,10 @@ import (
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
-// DelayPolicy determines how long a host is left alone after a contact. Crawl-delay and
-// Retry-After apply too: the longest wins. Its methods are called outside the frontier's
-// lock, from any goroutine. If one panics in a call of Done, so does that call, and the
-// lease remains out; where a lease has expired, the next call of Next returns an error. The
-// same holds for runtime.Goexit.
+// DelayPolicy determines how long a host is left alone after a contact. Crawl-delay and Retry-After
+// apply too: the longest wins. Its methods are called outside the frontier's lock, from any goroutine.
+// If one panics in a call of Done, so does that call, and the lease remains out; where a lease has
+// expired, the next call of Next returns an error. The same holds for runtime.Goexit.
 type DelayPolicy interface {
 	// Delay is the time from the end of the contact described by o to the next
 	// one. o.Duration and o.Ended are filled in. Negative is a mistake, and counts as Max.
@@ -35,10 +34,9 @@ type factorDelay struct {
 	min, max time.Duration
 }
 
-// FactorDelay is Mercator's policy: k times the duration of the last fetch, at
-// least min and at most max. The default is FactorDelay(10, time.Second,
-// 30*time.Second). Open refuses a negative or infinite k, a negative min, max below
-// min, and bounds above 0 and below 1 ms.
+// FactorDelay is Mercator's policy: k times the duration of the last fetch, at least min and at most
+// max. The default is FactorDelay(10, time.Second, 30*time.Second). Open refuses a negative or infinite
+// k, a negative min, max below min, and bounds above 0 and below 1 ms.
 func FactorDelay(k float64, min, max time.Duration) DelayPolicy {
 	return factorDelay{k, min, max}
 }
@@ -106,18 +104,16 @@ func policyOf(d row.Delay) DelayPolicy {
 // contact comes no sooner than Base x 2^(k-1) after the end of the last, good or bad; the
 // delay, Crawl-delay and Retry-After apply too, and the latest wins.
 //
-// Some failures may have nothing to do with the pace: a 503 without Retry-After, a failed
-// connection, a timeout. The first of them raises the step too, and the step is then
-// tested: if the next one comes after 10 good contacts or more at the slower pace, slowing
-// down did not help, and a step is taken back. From then on such failures raise no step,
-// unless they become much more frequent than at the slower pace, or two in a row have
-// fewer than 4 good contacts before them. For example, a host that answers every 50th
-// contact with 503 is slowed down once, and returns to its pace at the second 503.
+// Some failures may have nothing to do with the pace: a 503 without Retry-After, a failed connection, a
+// timeout. The first of them raises the step too, and the step is then tested: if the next one comes
+// after 10 good contacts or more at the slower pace, slowing down did not help, and a step is taken
+// back. From then on such failures raise no step, unless they become much more frequent than at the
+// slower pace, or two in a row have fewer than 4 good contacts before them. For example, a host that
+// answers every 50th contact with 503 is slowed down once, and returns to its pace at the second 503.
 //
-// Concurrent failures count as one: those whose contacts began before the last raise do
-// not raise the step again. A host that may have several leases has one at a time while
-// its step is not 0, then half as many as it had, and one more each time that a step
-// would be taken back.
+// Concurrent failures count as one: those whose contacts began before the last raise do not raise the
+// step again. A host that may have several leases has one at a time while its step is not 0, then half
+// as many as it had, and one more each time that a step would be taken back.
 type Backoff struct {
 	// Disabled keeps failures from slowing hosts down.
 	Disabled bool
@@ -132,10 +128,9 @@ type Backoff struct {
 	// and at least 200 contacts at the current gap. It doubles (up to 6 times) whenever a
 	// step was undone too early. Zero means 10 minutes.
 	//
-	// Two exceptions look soon whether a host was only down. After two or more
-	// steps in a row without a good contact between, and at the end of a
-	// quarantine, one step is taken back after every second good contact, down
-	// to the step before (at least 1, and above one that did not suffice), until
+	// Two exceptions look soon whether a host was only down. After two or more steps in a row without a
+	// good contact between, and at the end of a quarantine, one step is taken back after every second
+	// good contact, down to the step before (at least 1, and above one that did not suffice), until
 	// something fails.
 	ForgiveAfter time.Duration
 }
@@ -143,11 +138,10 @@ type Backoff struct {
 // Quarantine determines when a host that only fails is left alone except for probes. Zero
 // fields mean the defaults.
 //
-// After the given number of failed contacts in a row, of any kind, the host is contacted
-// once per interval, which doubles each time. Its URLs are kept: a failed probe uses up
-// no try (but see CountTries), and its URL waits again, behind the host's others. The first good contact ends
-// the quarantine. Expired leases do not count, and of concurrent failures only the first
-// does.
+// After the given number of failed contacts in a row, of any kind, the host is contacted once per
+// interval, which doubles each time. Its URLs are kept: a failed probe uses up no try (but see
+// CountTries), and its URL waits again, behind the host's others. The first good contact ends the
+// quarantine. Expired leases do not count, and of concurrent failures only the first does.
 type Quarantine struct {
 	// Disabled keeps all hosts out of quarantine.
 	Disabled bool
@@ -157,11 +151,10 @@ type Quarantine struct {
 	Probe time.Duration
 	// MaxProbe bounds the interval. Zero means a day, or Probe if that is longer.
 	MaxProbe time.Duration
-	// Probes is the number of probes that may fail in a row, 1 to 250, before the host is
-	// given up: its URLs leave, reported like those whose tries are used up, and
-	// EventHostGivenUp has their number. URLs that come before the next probe would be
-	// due are given up as well; the first that comes later is that probe. Paused and
-	// blocked hosts, and paused crawls, keep their URLs.
+	// Probes is the number of probes that may fail in a row, 1 to 250, before the host is given up: its
+	// URLs leave, reported like those whose tries are used up, and EventHostGivenUp has their number.
+	// URLs that come before the next probe would be due are given up as well; the first that comes
+	// later is that probe. Paused and blocked hosts, and paused crawls, keep their URLs.
 	//
 	// Zero means 10: with the default intervals a host is given up about four days
 	// after it came into quarantine, so that it survives a weekend: 90.5 hours, and up
@@ -248,12 +241,11 @@ func (k Failure) String() string {
 // RetryPolicy decides whether and when a URL is tried again after a failure. It is called
 // outside the lock, from any goroutine. If it panics that is as with a DelayPolicy.
 type RetryPolicy interface {
-	// Retry is called after the given try, counted from 1. It returns how long to wait
-	// from the end of the try, and whether to try again at all. o.Failure is the kind of
-	// failure. The URL comes later if its host may not be contacted then. While its host
-	// is in quarantine the result is ignored. A lease that expires is a failed try too:
-	// o.Failure is then FailureOther, and a URL that is tried again waits at once. A wait
-	// that is negative counts as 0: the host's delay applies in any case.
+	// Retry is called after the given try, counted from 1. It returns how long to wait from the end of
+	// the try, and whether to try again at all. o.Failure is the kind of failure. The URL comes later
+	// if its host may not be contacted then. While its host is in quarantine the result is ignored. A
+	// lease that expires is a failed try too: o.Failure is then FailureOther, and a URL that is tried
+	// again waits at once. A wait that is negative counts as 0: the host's delay applies in any case.
 	Retry(e Entry, attempt int, o Outcome) (wait time.Duration, again bool)
 }
 
@@ -298,11 +290,10 @@ func (r retriesByKind) Retry(e Entry, attempt int, o Outcome) (time.Duration, bo
 	return r[o.Failure].Retry(e, attempt, o)
 }
 
-// DefaultRetries is the policy that Options.Retry has by default: 3 tries, half a minute
-// after the first. Trouble of the host takes longer: 4 tries after 10 minutes if its name
-// could not be resolved, 5 after a minute without a connection or with a 503, 3 after a
-// minute if it did not answer in time or with another 5xx. A 429 is not the URL's fault:
-// 8 tries after half a minute.
+// DefaultRetries is the policy that Options.Retry has by default: 3 tries, half a minute after the
+// first. Trouble of the host takes longer: 4 tries after 10 minutes if its name could not be resolved,
+// 5 after a minute without a connection or with a 503, 3 after a minute if it did not answer in time or
+// with another 5xx. A 429 is not the URL's fault: 8 tries after half a minute.
 func DefaultRetries() RetryPolicy {
 	return RetriesByKind(Retries(3, 30*time.Second), map[Failure]RetryPolicy{
 		FailureDNS:         Retries(4, 10*time.Minute),

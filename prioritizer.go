@@ -11,10 +11,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
-// Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is the most
-// urgent. It is called by Add, by a Done that keeps the URL in the frontier, and for a
-// hint about a scheduled URL (Entry.Hint); outside the frontier's lock, from any
-// goroutine.
+// Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is the most urgent. It is
+// called by Add, by a Done that keeps the URL in the frontier, and for a hint about a scheduled URL
+// (Entry.Hint); outside the frontier's lock, from any goroutine.
 type Prioritizer interface {
 	Priority(e Entry, h History) int
 }
@@ -93,10 +92,9 @@ type withLevels struct {
 	PrioritizerFunc
 }
 
-// Scheduler chooses when a URL is visited again. It is called when a URL was visited,
-// gone or denied, and when the tries of a failed one are used up, unless Outcome.Next is
-// set; outside the lock, from any goroutine. A time that has passed means now. If it
-// panics that is as with a DelayPolicy.
+// Scheduler chooses when a URL is visited again. It is called when a URL was visited, gone or denied,
+// and when the tries of a failed one are used up, unless Outcome.Next is set; outside the lock, from
+// any goroutine. A time that has passed means now. If it panics that is as with a DelayPolicy.
 type Scheduler interface {
 	// Next returns the time of the next visit, zero for never (the URL leaves, and was
 	// given up if it failed), and the State to be stored with it.
@@ -124,15 +122,13 @@ type Rechecker interface {
 	Recheck(e Entry, host string, h History, now time.Time) (due time.Time, keep State)
 }
 
-// Hinter is a Scheduler that handles hints: scheduled URLs that were added again with
-// Entry.Hint. It is called outside the lock, from any goroutine, and must not call the
-// Frontier. Without a Hinter, a URL comes at the hint's NotBefore if that is not zero and
-// earlier than its scheduled time.
+// Hinter is a Scheduler that handles hints: scheduled URLs that were added again with Entry.Hint. It is
+// called outside the lock, from any goroutine, and must not call the Frontier. Without a Hinter, a URL
+// comes at the hint's NotBefore if that is not zero and earlier than its scheduled time.
 //
-// In any case the URL gets the greater Weight and the lesser Depth of both, and a new
-// priority from the Prioritizer. A URL that is to be retried after a failure keeps its
-// time, and the Hinter is not called. When its time has come a Rechecker is called as
-// usual.
+// In any case the URL gets the greater Weight and the lesser Depth of both, and a new priority from the
+// Prioritizer. A URL that is to be retried after a failure keeps its time, and the Hinter is not
+// called. When its time has come a Rechecker is called as usual.
 type Hinter interface {
 	Scheduler
 	// Hint gets the URL as known, with the greater Weight, the lesser Depth and its time
@@ -155,9 +151,8 @@ type SchedulerFunc func(v Visit) (due time.Time)
 // Next calls the function.
 func (f SchedulerFunc) Next(v Visit) (time.Time, State) { return f(v), v.Before.State }
 
-// putOff asks whether a lease that is about to go out should, and ends it if it
-// should not: as uncontacted, without waiting for the commit. It reports whether
-// the caller must look for another one.
+// putOff asks whether a lease that is about to go out should, and ends it if it should not: as
+// uncontacted, without waiting for the commit. It reports whether the caller must look for another one.
 func (f *Frontier) putOff(l *Lease) bool {
 	if l.Attempt > 1 || l.Priority == Immediate || l.History.State == (State{}) {
 		return false

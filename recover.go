@@ -55,8 +55,7 @@ type logged struct {
 	since int64 // the date from which it waits, of a batch of about then
 }
 
-// recover fills an empty frontier from its Spill. The store is in use if and only if
-// it returns nil.
+// recover fills an empty frontier from its Spill. The store is in use if and only if it returns nil.
 func (f *Frontier) recover(ctx context.Context) error {
 	r := &recovery{
 		f: f, log: map[uint64]logged{}, blocks: f.core.Restore(),
@@ -241,8 +240,7 @@ func (r *recovery) tooHigh(p uint8) error {
 	return fmt.Errorf("the store has URLs of priority %d; Priorities is %d, want at least as many", p, r.f.opts.Priorities)
 }
 
-// finish puts the log's records into their queues and the hosts where they
-// belong.
+// finish puts the log's records into their queues and the hosts where they belong.
 func (r *recovery) finish() {
 	r.blocks.End()
 	r.queueLog()
@@ -416,8 +414,7 @@ func (r *recovery) group(name string, g *row.Group) {
 	c.PostponeGroup(c.GroupOf(name), at)
 }
 
-// obsolete notes that a row is to be deleted. Beyond a bound they are left for the next
-// opening.
+// obsolete notes that a row is to be deleted. Beyond a bound they are left for the next opening.
 func (r *recovery) obsolete(key string) {
 	if len(r.stale) < maxStale {
 		r.stale = append(binary.AppendUvarint(r.stale, uint64(len(key))), key...)

@@ -42,8 +42,7 @@ type Rule struct {
 	// Delay determines how long hosts are left alone, in place of Options.Delay: a
 	// FixedDelay or FactorDelay. Nil: not set.
 	Delay DelayPolicy
-	// Concurrency is the number of leases that a host may have at once, 1 to 1024. Zero:
-	// not set.
+	// Concurrency is the number of leases that a host may have at once, 1 to 1024. Zero: not set.
 	Concurrency int
 	// Paused hosts get no leases while it is On. Off lets the scope run although
 	// a wider scope is paused, held or blocked.
@@ -59,9 +58,8 @@ type Rule struct {
 	Priority int
 	// Priorities does the same depending on a URL's own priority, and precedes Priority.
 	Priorities PriorityMap
-	// Limits bound what the hosts of the scope do together: the limits of all scopes
-	// around a host apply, not only those that RuleOf returns. HostLimits bound what each
-	// host does alone.
+	// Limits bound what the hosts of the scope do together: the limits of all scopes around a host
+	// apply, not only those that RuleOf returns. HostLimits bound what each host does alone.
 	Limits     Limits
 	HostLimits Limits
 	// Weight is the share of a crawl, and may be set for the scope of a Crawl only: while
@@ -303,8 +301,7 @@ func (f *Frontier) checkRulesLocked(bad func(format string, args ...any)) {
 	}
 }
 
-// GroupSettings are the politeness settings of a group of hosts. The zero value has the
-// defaults.
+// GroupSettings are the politeness settings of a group of hosts. The zero value has the defaults.
 type GroupSettings struct {
 	// Delay determines how long a slot of the group is left alone after a contact: a
 	// FixedDelay or FactorDelay. Nil means Options.GroupDelay.
@@ -323,8 +320,7 @@ type GroupInfo struct {
 	Due      time.Time     // when it may be contacted next, if a slot is not in use; zero: its clock is not running
 }
 
-// groupRules are the settings of groups, by name. Readers take no lock; writers hold
-// shard.mu.
+// groupRules are the settings of groups, by name. Readers take no lock; writers hold shard.mu.
 type groupRules struct{ rule.Table[GroupSettings] }
 
 // of returns the settings of a group.
@@ -368,10 +364,9 @@ func (s *GroupSettings) check() error {
 	return errors.Join(wrong...)
 }
 
-// SetGroup changes the settings of a group, which need not have any hosts; the zero value
-// restores the defaults. Settings are durable when SetGroup returns, and apply to the
-// next hand-out and to contacts that end later. If more slots are in use than the group
-// now has, none is given until enough are free.
+// SetGroup changes the settings of a group, which need not have any hosts; the zero value restores the
+// defaults. Settings are durable when SetGroup returns, and apply to the next hand-out and to contacts
+// that end later. If more slots are in use than the group now has, none is given until enough are free.
 func (f *Frontier) SetGroup(name string, s GroupSettings) error {
 	err := row.CheckGroup(name)
 	if err == nil {
@@ -427,8 +422,7 @@ func (f *Frontier) Group(name string) (GroupInfo, bool) {
 	return x, x.Settings != GroupSettings{} || g.Members > 0 || g.Used > 0 || c.SlotsOf(id).Last() > f.last
 }
 
-// storedGroup is what is set for a group and when it may be contacted, in Unix
-// milliseconds.
+// storedGroup is what is set for a group and when it may be contacted, in Unix milliseconds.
 func storedGroup(s GroupSettings, due int64) *row.Group {
 	return &row.Group{Due: due, Delay: storedDelay(s.Delay), Concurrency: s.Concurrency}
 }
@@ -438,14 +432,12 @@ func settingsOf(g *row.Group) GroupSettings {
 	return GroupSettings{Delay: policyOf(g.Delay), Concurrency: g.Concurrency}
 }
 
-// Assign makes a host a member of a group, whether its URLs wait, it is leased, or
-// nothing is known about it; an empty group removes it from its group. The membership
-// lasts, even when the store is reopened, until the host is assigned to another group or
-// joins one. The next hand-out needs a slot of the new group. Contacts under leases that
-// are out count for both groups until the leases end: they keep their slots, and take slots
-// of the new group if any are free. Assign
-// is durable when it returns; if the Spill fails the change is in force, and the next
-// Done of the host stores it.
+// Assign makes a host a member of a group, whether its URLs wait, it is leased, or nothing is known
+// about it; an empty group removes it from its group. The membership lasts, even when the store is
+// reopened, until the host is assigned to another group or joins one. The next hand-out needs a slot of
+// the new group. Contacts under leases that are out count for both groups until the leases end: they
+// keep their slots, and take slots of the new group if any are free. Assign is durable when it returns;
+// if the Spill fails the change is in force, and the next Done of the host stores it.
 func (f *Frontier) Assign(host, group string) error {
 	if group != "" {
 		if err := row.CheckGroup(group); err != nil {

@@ -69,8 +69,7 @@ func slowing(k Failure) bool {
 	return k == FailureConnect || k == FailureTimeout || k == FailureUnavailable || k == FailureTooMany
 }
 
-// BackoffState is a host's back-off and quarantine. The zero value is that of a host
-// without failures.
+// BackoffState is a host's back-off and quarantine. The zero value is that of a host without failures.
 type BackoffState struct {
 	Step     int           // of its back-off; 0: it is not slowed down
 	Gap      time.Duration // least time between its contacts, for its failures alone

@@ -1,11 +1,10 @@
 // This file lists URLs: waiting ones, host by host in domain order and within a host in
 // the order of their admission, and all URLs, in no particular order.
 //
-// The order of admission never changes, whatever moves between memory and disk, queues
-// and priorities. So a place in it, the cursor, is a host and a sequence number, and
-// stays valid, even after a restart. Records in memory are found by a walk; those on disk
-// are read outside the lock, and their range of numbers is remembered, so that the next
-// page of a large host reads only what it needs.
+// The order of admission never changes, whatever moves between memory and disk, queues and priorities.
+// So a place in it, the cursor, is a host and a sequence number, and stays valid, even after a restart.
+// Records in memory are found by a walk; those on disk are read outside the lock, and their range of
+// numbers is remembered, so that the next page of a large host reads only what it needs.
 
 package frontier
 
@@ -59,12 +58,11 @@ func parseCursor(s string) (host string, seq uint64, err error) {
 	return string(b[n:end]), seq, nil
 }
 
-// URLs yields the waiting URLs of a scope: hosts in domain order, their URLs in the order
-// in which they were admitted. It begins behind the URL whose Cursor is after, which need
-// not wait any more; if after is empty, with the first. A URL that waits from the first
-// call to the end of the listing is yielded exactly once, over any number of calls and
-// restarts; one that comes, goes, or is moved by a Force meanwhile, at most once per
-// record.
+// URLs yields the waiting URLs of a scope: hosts in domain order, their URLs in the order in which they
+// were admitted. It begins behind the URL whose Cursor is after, which need not wait any more; if after
+// is empty, with the first. A URL that waits from the first call to the end of the listing is yielded
+// exactly once, over any number of calls and restarts; one that comes, goes, or is moved by a Force
+// meanwhile, at most once per record.
 //
 // No lock is held while the loop body runs. URLs on disk are read as the listing reaches
 // them; the first call reads all URLs of a host on disk, later ones only those that they
@@ -114,8 +112,7 @@ type urlListing struct {
 	bad   map[uint64]bool // parts that are damaged
 }
 
-// host yields the URLs of one host behind a number. It reports false when the
-// listing is over.
+// host yields the URLs of one host behind a number. It reports false when the listing is over.
 func (l *urlListing) host(name string, after uint64) bool {
 	for {
 		w := urlWindow{listing: l, host: name}
@@ -225,8 +222,7 @@ func (w *urlWindow) load(p *view.Part, want uint32) ([]fifo.Loaded, error) {
 	return records, nil
 }
 
-// unreadable judges an error: if the part's last record is finished there is
-// nothing to read.
+// unreadable judges an error: if the part's last record is finished there is nothing to read.
 func (w *urlWindow) unreadable(p *view.Part, err error) error {
 	f := w.listing.f
 	f.mu.Lock()
@@ -278,8 +274,7 @@ func (w *urlWindow) drop() error {
 // walkAtOnce is how many parts and records are visited under one lock.
 const walkAtOnce = view.AtOnce
 
-// walkHostAndUnlock walks a host in steps of walkAtOnce, and calls rest without the lock
-// between them.
+// walkHostAndUnlock walks a host in steps of walkAtOnce, and calls rest without the lock between them.
 func (s *shard) walkHostAndUnlock(w *fifo.Walk, rest func()) {
 	for s.core.Fifo.Step(w, walkAtOnce) && !s.closed {
 		s.mu.Unlock()
@@ -305,11 +300,10 @@ type StoredURL struct {
 // scheduled ones, and those that are finished if Options.Keep kept them. Others that are
 // done for good have left the frontier.
 //
-// With a Spill it shows what was committed at one moment, while other calls go on, and
-// reads the store from end to end: a URL outside of the scope takes about half as long as
-// one inside. Without one the lock is held while everything of the scope is copied to
-// memory, about a second for ten million URLs. It may end with an error: a bad scope,
-// ctx's, ErrClosed, or the Spill's.
+// With a Spill it shows what was committed at one moment, while other calls go on, and reads the store
+// from end to end: a URL outside of the scope takes about half as long as one inside. Without one the
+// lock is held while everything of the scope is copied to memory, about a second for ten million URLs.
+// It may end with an error: a bad scope, ctx's, ErrClosed, or the Spill's.
 func (f *Frontier) Scan(ctx context.Context, s Scope) iter.Seq2[StoredURL, error] {
 	return func(yield func(StoredURL, error) bool) {
 		if !s.ofCrawl {

@@ -40,8 +40,7 @@ const (
 
 var urlStateNames = [...]string{"unknown", "waiting", "leased", "scheduled", "known", "finished"}
 
-// String returns the state's name in lower case. It does not change between
-// versions.
+// String returns the state's name in lower case. It does not change between versions.
 func (s URLState) String() string {
 	if int(s) < len(urlStateNames) {
 		return urlStateNames[s]
@@ -49,8 +48,7 @@ func (s URLState) String() string {
 	return "invalid URL state"
 }
 
-// URLStatus describes a URL at one moment. For an unknown or known URL only State and
-// Host are set.
+// URLStatus describes a URL at one moment. For an unknown or known URL only State and Host are set.
 type URLStatus struct {
 	State    URLState
 	Host     string
@@ -94,8 +92,7 @@ func (f *Frontier) Status(ctx context.Context, e Entry) (URLStatus, error) {
 	return s.status, nil
 }
 
-// named returns the host key of an entry, and the form under which the frontier knows its
-// URL.
+// named returns the host key of an entry, and the form under which the frontier knows its URL.
 func (f *Frontier) named(e *Entry) (host, url string, err error) {
 	url = e.URL
 	if f.opts.Normalize != nil {
@@ -372,10 +369,9 @@ func (s *urlSearch) inTimed(blocks []timeheap.Item) (found, moved bool, err erro
 	return found, moved, err
 }
 
-// eachTimed calls fn, without the lock, with the records in timed blocks that are wanted
-// and neither finished nor superseded, until it returns false. It skips damaged blocks,
-// which their reader reports. moved reports that it skipped others because their records
-// have come into memory or are finished.
+// eachTimed calls fn, without the lock, with the records in timed blocks that are wanted and neither
+// finished nor superseded, until it returns false. It skips damaged blocks, which their reader reports.
+// moved reports that it skipped others because their records have come into memory or are finished.
 func (s *shard) eachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error) {
 	for _, it := range blocks {
 		if err := ctx.Err(); err != nil {
@@ -414,8 +410,7 @@ func (s *shard) eachTimed(ctx context.Context, blocks []timeheap.Item, wanted fu
 	return moved, nil
 }
 
-// supersededBodyLocked reports whether a Force has replaced a record whose mark is
-// unknown.
+// supersededBodyLocked reports whether a Force has replaced a record whose mark is unknown.
 func (s *shard) supersededBodyLocked(r *timed.Loaded) bool {
 	if s.notes.Len() == 0 {
 		return false

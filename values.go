@@ -23,12 +23,11 @@ const (
 // valueBytes is what a value takes in memory beside its key and its bytes.
 const valueBytes = 64
 
-// SetValue stores a small value of the program's under a key of 1 to MaxValueKey bytes,
-// instead of the former one; nil deletes it. It is for what must stay in step with the
-// URLs, such as names of crawls or positions in feeds. When SetValue has returned without
-// an error, the value is as durable as the URLs. Exports and copies of the store contain
-// it. Without a Spill, values are in memory, and SetValue returns ErrFull when the
-// MemoryBudget is used up. SetValue copies v.
+// SetValue stores a small value of the program's under a key of 1 to MaxValueKey bytes, instead of the
+// former one; nil deletes it. It is for what must stay in step with the URLs, such as names of crawls
+// or positions in feeds. When SetValue has returned without an error, the value is as durable as the
+// URLs. Exports and copies of the store contain it. Without a Spill, values are in memory, and SetValue
+// returns ErrFull when the MemoryBudget is used up. SetValue copies v.
 func (f *Frontier) SetValue(ctx context.Context, key string, v []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -286,8 +286,7 @@ var reasonNames = [mercator.Reasons]string{
 	"quarantine", "reopened", "group", "back queue", "reading", "paused", "blocked", "limit",
 }
 
-// String returns the reason in a word or two, in lower case. It does not change
-// between versions.
+// String returns the reason in a word or two, in lower case. It does not change between versions.
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
 		return reasonNames[r]

@@ -88,9 +88,8 @@ func (h *Histogram) Mean() time.Duration {
 	return time.Duration(float64(h.Sum) / float64(h.Count))
 }
 
-// Quantile returns a duration that the given share of all durations, 0 to 1, is
-// below: the upper end of a bucket, so up to twice too long. It is 0 if there is
-// none.
+// Quantile returns a duration that the given share of all durations, 0 to 1, is below: the upper end of
+// a bucket, so up to twice too long. It is 0 if there is none.
 func (h *Histogram) Quantile(share float64) time.Duration {
 	if h.Count == 0 {
 		return 0
@@ -179,8 +178,7 @@ const (
 	EventHostBlocked
 	// EventHostBackedOff: failures slowed Host down, to step Count of its back-off.
 	EventHostBackedOff
-	// EventHostQuarantined: Host only fails, Count times in a row; it is probed
-	// next at Until.
+	// EventHostQuarantined: Host only fails, Count times in a row; it is probed next at Until.
 	EventHostQuarantined
 	// EventHostReturned: Host answers again after quarantine or back-off.
 	EventHostReturned
@@ -197,10 +195,9 @@ const (
 	// is the number of URLs concerned, if any. Repeated failures are not reported again
 	// before two minutes without such a failure, or EventStoreWorks.
 	EventStoreError
-	// EventHostGivenUp: as many probes of Host failed as Quarantine.Probes allows
-	// (Reason), and its Count URLs that wait are given up. For each there is an
-	// EventURLGivenUp, also for those that come before Until; a URL that comes later
-	// is its next probe.
+	// EventHostGivenUp: as many probes of Host failed as Quarantine.Probes allows (Reason), and its
+	// Count URLs that wait are given up. For each there is an EventURLGivenUp, also for those that come
+	// before Until; a URL that comes later is its next probe.
 	EventHostGivenUp
 	// EventClockStepped: the wall clock was set, or the machine was suspended: it
 	// differs from the steady clock by more than before (Reason).
@@ -228,8 +225,7 @@ var eventNames = [...]string{
 	"store works again", "links refused", "stalled", "idle",
 }
 
-// String returns the kind's name in lower case. It does not change between
-// versions.
+// String returns the kind's name in lower case. It does not change between versions.
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) {
 		return eventNames[k]
@@ -253,8 +249,7 @@ func (e *Event) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// Event is something that happened in a frontier. Fields that do not apply to its kind
-// are zero.
+// Event is something that happened in a frontier. Fields that do not apply to its kind are zero.
 type Event struct {
 	Kind    EventKind
 	Time    time.Time // of the frontier's clock

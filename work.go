@@ -39,9 +39,8 @@ func Leases(ctx context.Context, from Leaser) iter.Seq2[Lease, error] {
 	}
 }
 
-// Work crawls with n workers. Each takes a lease, calls fn, reports what fn returned to
-// Done, and takes the next. Work returns when all workers have ended; no lease of theirs is
-// out then. It returns
+// Work crawls with n workers. Each takes a lease, calls fn, reports what fn returned to Done, and takes
+// the next. Work returns when all workers have ended; no lease of theirs is out then. It returns
 //
 //   - nil if the crawl is over, or Drain or Close was called;
 //   - a *HeldError if only URLs are left that an operator holds;
@@ -67,8 +66,7 @@ func Leases(ctx context.Context, from Leaser) iter.Seq2[Lease, error] {
 // try. After its deadline the lease has ended, as a failed try; its worker goes on.
 // To stop without cutting fetches short call Drain instead: Work then returns nil.
 //
-// fn may use its lease in any way. One that it ended itself, by Done or HandBack, is left
-// alone.
+// fn may use its lease in any way. One that it ended itself, by Done or HandBack, is left alone.
 func (f *Frontier) Work(ctx context.Context, n int, fn func(context.Context, Lease) (Outcome, error)) error {
 	return Work(ctx, f, n, fn)
 }
