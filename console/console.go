@@ -50,6 +50,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"html/template"
 	"io"
 	"log/slog"
@@ -122,7 +123,7 @@ type Options struct {
 	// Stop, if set, ends the crawl in good order, without waiting for the end.
 	Stop func()
 	// Normalize spells the URLs that an operator adds or looks up as the crawler spells those it finds.
-	// Nil means urlnorm.New().Typed, which also removes user names and passwords. A frontier of other
+	// Nil means urlnorm.New().Typed, which refuses user names and passwords. A frontier of other
 	// URLs than http and https needs its own.
 	Normalize func(url string) (string, error)
 	// Wanted returns why the crawl would not take a URL that an operator adds, or nil. A nil Wanted takes
@@ -205,6 +206,9 @@ var ErrConflict = errors.New("conflict")
 func New(f *frontier.Frontier, o Options) (*Console, error) {
 	if f == nil {
 		return nil, ErrNoFrontier
+	}
+	if err := CheckNames(o.Names); err != nil {
+		return nil, fmt.Errorf("console: %w", err)
 	}
 	o.Title = cmp.Or(o.Title, "frontier")
 	o.Token = cmp.Or(o.Token, rand.Text())

@@ -8,6 +8,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -75,6 +76,16 @@ func Ours(host string, names []string) bool {
 	}
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.IsLoopback()
+}
+
+// CheckNames returns an error for the first of Options.Names under which no page can be asked for.
+func CheckNames(names []string) error {
+	for _, name := range names {
+		if name != "*" && (name == "" || strings.ContainsAny(name, "/ ") || !Ours(name, []string{name})) {
+			return fmt.Errorf("the name %q; want a host name without scheme, port and path, or *", name)
+		}
+	}
+	return nil
 }
 
 // Foreign reports whether a page of another site, or of another port, made a browser send a request, of

@@ -77,6 +77,9 @@ func TestMetricsAreGuarded(t *testing.T) {
 // Who does not connect to loopback reads nothing without the token, whatever name he asks
 // for. A browser shows it once, and forms go on to want it.
 func TestReadsFromElsewhereNeedTheToken(t *testing.T) {
+	for _, name := range []string{"", "http://a.example", "a.example:80", "a.example/x"} {
+		assert.ErrorContains(t, console.CheckNames([]string{"*", "::1", name}), "want a host name", name)
+	}
 	w := newWorld(t, console.Options{Token: "secret", Names: []string{"crawl.example"}})
 	w.add(t, "http://a.example/1")
 	h := w.c.Page()
@@ -232,8 +235,11 @@ func TestPagesSayOnlyWhatWasDone(t *testing.T) {
 func TestTheLogHoldsNoPasswords(t *testing.T) {
 	var logged bytes.Buffer
 	w := newWorld(t, console.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-	_, err := console.Direct(w.c).Do(t.Context(), console.Action{Do: "add", URLs: []string{"http://me:hunter2@a.example/", "http://b.example/"}})
+	_, err := console.Direct(w.c).Do(t.Context(), console.Action{Do: "add", URLs: []string{"http://a.example/", "http://b.example/"}})
 	require.NoError(t, err)
+	_, err = console.Direct(w.c).Do(t.Context(), console.Action{Do: "add", URLs: []string{"http://me:hunter2@a.example/2"}})
+	require.ErrorContains(t, err, "a crawler sends no user name or password")
+	assert.NotContains(t, err.Error(), "hunter2")
 	assert.Contains(t, logged.String(), "urls=2")
 	assert.NotContains(t, logged.String(), "hunter2")
 	assert.NotContains(t, logged.String(), w.c.Token())
@@ -248,15 +254,16 @@ func TestURLsAreSpelledAsTheCrawlerSpellsThem(t *testing.T) {
 	add := func(do string, urls ...string) (console.Result, error) {
 		return c.Do(t.Context(), console.Action{Do: do, URLs: urls})
 	}
-	r, err := add("add", "HTTP://me:hunter2@A.example:80/./x#top", "http://me:hunter2@b.example")
+	r, err := add("add", "HTTP://A.example:80/./x#top", "http://b.example")
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, r.Count, "the first is known")
-	_, err = add("crawl-now", "http://me:hunter2@c.example/")
+	_, err = add("crawl-now", "http://c.example/")
 	require.NoError(t, err)
 	for _, do := range []string{"add", "crawl-now"} {
-		_, err = add(do, "http://d.example/", "http://me:hunter2@e.example:port/", "mailto:hunter2@a.example")
-		require.ErrorContains(t, err, "URL 2 of 3: urlnorm: invalid URL")
-		require.ErrorContains(t, err, "URL 3 of 3: urlnorm: scheme cannot be crawled")
+		_, err = add(do, "http://d.example/", "http://me:hunter2@e.example:port/", "mailto:hunter2@a.example", "http://e.example:port/")
+		require.ErrorContains(t, err, "URL 2 of 4: a crawler sends no user name or password")
+		require.ErrorContains(t, err, "URL 4 of 4: urlnorm: invalid URL")
+		require.ErrorContains(t, err, "URL 3 of 4: urlnorm: scheme cannot be crawled")
 		assert.NotContains(t, err.Error(), "hunter2")
 	}
 	var urls []string
@@ -266,11 +273,13 @@ func TestURLsAreSpelledAsTheCrawlerSpellsThem(t *testing.T) {
 		urls = append(urls, u.URL)
 	}
 	assert.ElementsMatch(t, []string{"http://a.example/x", "http://b.example/", "http://c.example/"}, urls, "of what was wrong nothing is added")
-	u, err := c.URL(t.Context(), 0, "http://me:hunter2@A.example/x")
+	_, err = c.URL(t.Context(), 0, "http://me:hunter2@A.example/x")
+	require.ErrorContains(t, err, "want the URL without it")
+	u, err := c.URL(t.Context(), 0, "http://A.example/x")
 	require.NoError(t, err)
 	assert.Equal(t, "http://a.example/x", u.URL)
 	assert.Equal(t, "waiting", u.State)
-	_, err = c.URL(t.Context(), 0, "http://me:hunter2@a.example:port/")
+	_, err = c.URL(t.Context(), 0, "http://a.example:port/")
 	require.ErrorContains(t, err, "invalid URL")
 	assert.NotContains(t, err.Error(), "hunter2")
 

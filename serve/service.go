@@ -146,6 +146,9 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if o.MaxLease > longestLease {
 		return nil, fmt.Errorf("serve: MaxLease is %v; want 0 to %v", o.MaxLease, longestLease)
 	}
+	if err := console.CheckNames(o.Names); err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
 	for name, role := range o.Certificates {
 		if role != Look && role != Crawl && role != Operate {
 			return nil, fmt.Errorf("serve: Certificates: the role of %q is %d; want Look, Crawl or Operate", name, role)

@@ -55,6 +55,9 @@ func (c *consoleFlags) define(fs *flagSet) {
 // validate reports invalid values.
 func (c *consoleFlags) validate(o *options) {
 	o.badIf(c.page == "", "want host:port, or off", "page")
+	if err := console.CheckNames(c.names); err != nil {
+		o.wrong(err, "page-names")
+	}
 	if c.token == "" || c.file == "" {
 		return
 	}

@@ -93,7 +93,6 @@ func TestMistypedNamesAreCorrected(t *testing.T) {
 		{"hosts -n x", `hosts: -n is "x"; want an integer`},
 		{"block -for x *", `block: -for is "x"; want a time as in`},
 		{"block -until x *", `block: -until is "x"; want a moment as in`},
-		{"explain -crawl -1 a", `explain: -crawl is "-1"; want an integer from 0`},
 		{"crawl -dir", "crawl: -dir needs a value"},
 		{"", "which command? To begin: frontier crawl"},
 		{"-x", "there is no flag -x"},

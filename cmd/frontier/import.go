@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,12 +36,16 @@ func importCommand() *cli.Command {
 			return err
 		}
 		defer in.Close()
+		lines := bufio.NewReader(in)
+		if _, err := lines.Peek(1); err == io.EOF {
+			return errors.New("there is nothing to import: the input is empty")
+		}
 		crawl, err := reachOrBegin(ctx, cmd.String("dir"))
 		if err != nil {
 			return err
 		}
 		defer func() { err = join(err, crawl.close()) }()
-		x, err := crawl.Import(ctx, in)
+		x, err := crawl.Import(ctx, lines)
 		if err != nil {
 			return err
 		}

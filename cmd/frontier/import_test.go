@@ -43,7 +43,7 @@ func TestImportBegins(t *testing.T) {
 func TestImportBeginsNothing(t *testing.T) {
 	tmp := t.TempDir()
 	dir := filepath.Join(tmp, "state")
-	for _, args := range [][]string{{filepath.Join(tmp, "missing")}, {"-", "too many"}} {
+	for _, args := range [][]string{{filepath.Join(tmp, "missing")}, {"-", "too many"}, {os.DevNull}} {
 		code, _, _ := operate(t, append([]string{"import", "-dir", dir}, args...)...)
 		assert.NotEqual(t, exitOK, code)
 		assert.NoDirExists(t, dir)

@@ -136,7 +136,7 @@ const errNoScope = usageError("which hosts? Want a host, '*.domain', or '*' for 
 // noMore refuses extra arguments.
 func noMore(args []string) error {
 	if len(args) > 0 {
-		return usageError(fmt.Sprintf("too many arguments: %q", args))
+		return usageError(fmt.Sprintf("too many arguments: %q; a folder is named with -dir", args))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func plain(do string) func(*cli.Command, []string) (console.Action, error) {
 func operateCommands() []*cli.Command {
 	n := &cli.IntFlag{Name: "n", Value: 20, Usage: "`number` of rows at most, up to 1000"}
 	after := &cli.StringFlag{Name: "after", Usage: "go on behind the `cursor` that the part before ended with"}
-	crawl := &cli.Uint32Flag{Name: "crawl", Usage: "`number` of the crawl that the URL belongs to"}
+	crawl := &cli.StringFlag{Name: "crawl", Usage: "`crawl` that the URL belongs to: its number, or its name at a server"}
 	return slices.Concat(
 		under(toLook,
 			looking("status", "", "show how the crawl is doing", status),
@@ -240,7 +240,11 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 		return usageError("explain what? Want one URL or host")
 	}
 	if u, err := url.Parse(args[0]); err == nil && u.IsAbs() && strings.Contains(args[0], "://") {
-		x, err := c.URL(ctx, cmd.Uint32("crawl"), args[0])
+		of := crawlOf(cmd)
+		if of.Name != "" {
+			return usageError(fmt.Sprintf("explain: -crawl is %q; want a number: of a crawl with a name the server tells at /v1/urls?crawl=NAME&url=URL", of.Name))
+		}
+		x, err := c.URL(ctx, of.Number, args[0])
 		if e, ok := errors.AsType[*console.APIError](err); ok && e.Code == http.StatusUnprocessableEntity {
 			return usageError("explain: " + strings.TrimPrefix(e.Message, "console: "))
 		} else if err != nil {
@@ -417,13 +421,22 @@ func reachScope(ctx context.Context, dir string) (*reached, error) {
 	})
 }
 
+// crawlOf returns what -crawl says.
+func crawlOf(cmd *cli.Command) console.CrawlID {
+	n, err := strconv.ParseUint(cmp.Or(cmd.String("crawl"), "0"), 10, 32)
+	if err != nil {
+		return console.CrawlID{Name: cmd.String("crawl")}
+	}
+	return console.CrawlID{Number: uint32(n)}
+}
+
 // adding returns a command that adds URLs.
 func adding(do string) func(context.Context, *reached, *cli.Command, *printer) error {
 	return func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 		if cmd.NArg() == 0 {
 			return usageError("which URLs?")
 		}
-		return out.do(ctx, c, console.Action{Do: do, URLs: cmd.Args().Slice(), Crawl: console.CrawlID{Number: cmd.Uint32("crawl")}})
+		return out.do(ctx, c, console.Action{Do: do, URLs: cmd.Args().Slice(), Crawl: crawlOf(cmd)})
 	}
 }
 

@@ -347,10 +347,10 @@ func TestWrongCommandLines(t *testing.T) {
 		"pause": "which hosts?", "pause a.example b.example": "too many arguments", "block a.example": "how long?", "block -for x a.example": "x",
 		"delay a.example": "want a time", "delay a.example soon": "want a time", "delay a.example 1 2": "want a time", "delay a.example x 1s 2s": "want a time",
 		"priority a.example": "want a number", "priority a.example 99": "want 1 to", "standing a.example": "want up or down", "standing a.example down": "want up or down", "standing a.example under 1": "want up or down", "standing a.example down -1": "from 1 on", "standing a.example up 0": "from 1 on", "standing a.example up 9": "want -7 to 7", "standing * up 1": "one host at a time", "hosts -reason lazy": "want one of", "limit -bytes many a.example": "-bytes", "limit a.example": "want limits", "limit a.example -period 1h": "-period needs -pages", "limit a.example 100": "want limits",
-		"limit a.example none -pages 1": "want limits", "delete": "which hosts?", "delete a.example b.example": "too many", "explain": "explain what?", "explain http://": "explain: the URL: ", "standing all up 1": "want '*'",
+		"limit a.example none -pages 1": "want limits", "delete": "which hosts?", "delete a.example b.example": "too many", "explain": "explain what?", "explain http://": "explain: the URL: ", "explain -crawl news http://a.example/": "want a number", "explain -crawl -1 http://a.example/": "want a number", "standing all up 1": "want '*'",
 		"pause all": "want '*' for all hosts, or http://all/ for that host", "unpause ALL": "want '*'", "block -for 1h all": "want '*'", "delete -yes all": "want '*'",
 		"clear all": "want '*'", "urls all": "want '*'", "leases all": "want '*'", "end-leases all": "want '*'", "hosts -scope all": "want '*'",
-		"status now": "too many", "add": "which URLs?", "urls a b": "too many",
+		"status now": "a folder is named with -dir", "add": "which URLs?", "urls a b": "too many",
 	} {
 		f := strings.Fields(args)
 		code, _, stderr := operate(t, append([]string{f[0], "-dir", r.dir}, f[1:]...)...)

@@ -173,6 +173,9 @@ func (s *server) judge() error {
 			_ = f.Close()
 		}
 	}
+	if err := console.CheckNames(s.names); err != nil {
+		s.wrong(err, "names")
+	}
 	s.judgeTLS()
 	s.fleet.judge(s)
 	for name, address := range s.addresses() {

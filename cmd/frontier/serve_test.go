@@ -209,6 +209,7 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"-client needs -client-ca": {"-client", "crawl=bot"},
+		`-names: the name "a.example:80"; want a host name without scheme, port and path, or *`:                                                                          {"-names", "*,a.example:80"},
 		`-fleet-peers is "a=127.0.0.1:65536"; want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349`: {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:65536"},
 		`-fleet-peers is "b=127.0.0.1:2"; want an address that no other has: it is that of a`:                                                                            {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2,b=127.0.0.1:2"},
 		`-fleet-peers is "a b=127.0.0.1:1"; want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349`:   {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2,a b=127.0.0.1:1"},
@@ -273,6 +274,10 @@ func TestAServerAfterAnImport(t *testing.T) {
 	status, _, said := typing(t, "add", "-dir", dir, "http://b.example/")
 	assert.Zero(t, status, said)
 	code, text = request(t, "GET", base+"/v1/urls?url=http://b.example/", "", "")
+	assert.Equal(t, 200, code, text)
+	status, _, said = typing(t, "add", "-dir", dir, "-crawl", "news", "http://b.example/2")
+	assert.Zero(t, status, said)
+	code, text = request(t, "GET", base+"/v1/urls?crawl=news&url=http://b.example/2", "", "")
 	assert.Equal(t, 200, code, text)
 	assert.Zero(t, stop())
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -154,7 +155,7 @@ func (s *settings) judgeCrawl() {
 		path := s.find(name).Value.String()
 		info, err := os.Stat(path)
 		s.badIf(err == nil && !info.IsDir(), "want a folder, and this is a file", name)
-		s.badIf(err != nil && path != "" && name == "temp", "want a folder that is there", name)
+		s.badIf(path != "" && name == "temp" && !writable(path), "want a folder that is there and can be written", name)
 	}
 	if f, err := frontier.Open(context.Background(), frontier.Options{MemoryBudget: int64(s.memory)}); err != nil {
 		s.wrong(err, "memory")
@@ -172,6 +173,11 @@ func (s *settings) judgeCrawl() {
 
 // leastMemory is the least memory of a frontier, in bytes.
 const leastMemory = 8 << 20
+
+func writable(dir string) bool {
+	f, err := os.CreateTemp(dir, ".")
+	return err == nil && errors.Join(f.Close(), os.Remove(f.Name())) == nil
+}
 
 func exists(path string) bool {
 	_, err := os.Stat(path)

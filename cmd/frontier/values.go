@@ -15,10 +15,14 @@ func (l *list) String() string { return strings.Join(*l, ",") }
 
 // Set adds the values of s.
 func (l *list) Set(s string) error {
+	before := len(*l)
 	for _, x := range strings.Split(s, ",") {
 		if x = strings.TrimSpace(x); x != "" {
 			*l = append(*l, x)
 		}
+	}
+	if s != "" && len(*l) == before {
+		return errors.New("want values, with commas between them")
 	}
 	return nil
 }

@@ -12,7 +12,11 @@ import (
 // ErrTyped is returned by Typed for text that is neither a URL nor begins with a host.
 var ErrTyped = errors.New("want a URL like https://example.org/, or a host name with a dot in it")
 
+// ErrLogin is returned by Typed for a URL with a user name.
+var ErrLogin = errors.New("a crawler sends no user name or password that stands in a URL: want the URL without it")
+
 var (
+	login  = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*://[^/\\?#]*|[^:/\\?#]*)@`)
 	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 	port   = regexp.MustCompile(`^[^:/?#]+:[0-9]+([/?#]|$)`) // after a host
 	noPort = regexp.MustCompile(`^[^/?#]*:([/?#]|$)`)        // as in ht!tp:/x, which is not meant as a host
@@ -24,6 +28,8 @@ func (n *Normalizer) Typed(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	first, _ := utf8.DecodeRuneInString(s)
 	switch {
+	case login.MatchString(s):
+		return "", ErrLogin
 	case strings.HasPrefix(s, "http://"), strings.HasPrefix(s, "https://"): // like the next, and quick
 	case scheme.MatchString(s) && !port.MatchString(s):
 	case s == "" || strings.Contains(s, "://") || noPort.MatchString(s) || first < utf8.RuneSelf && !strings.ContainsRune("[0123456789", first) && !letter(first):

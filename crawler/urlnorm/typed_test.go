@@ -28,6 +28,14 @@ func TestTyped(t *testing.T) {
 		_, err := n.Typed(in)
 		assert.ErrorIs(t, err, ErrTyped, in)
 	}
+	for _, in := range []string{"http://me:secret@a.example/", "HTTPS://me@a.example", "ftp://me@a.example", "me@a.example/x"} {
+		_, err := n.Typed(in)
+		assert.ErrorIs(t, err, ErrLogin, in)
+	}
+	for _, in := range []string{"http://a.example/@me", "a.example?to=me@b.example", "a.example#@"} {
+		_, err := n.Typed(in)
+		assert.NoError(t, err, in)
+	}
 	for _, in := range []string{"mailto:a@b.example", "example.org:port/"} {
 		_, err := n.Typed(in)
 		assert.ErrorIs(t, err, ErrScheme, in)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -186,6 +187,17 @@ def test_a_text_is_no_list(client: Client) -> None:
             with pytest.raises(TypeError, match="want a list"):
                 ask(text)
     assert client.stats()["known"] == 0
+
+
+def test_an_outcome_ends_by_the_clock_that_is_never_set() -> None:
+    with pytest.raises(ValueError, match="monotonic"):
+        Outcome(ended=time.time())
+    Outcome(ended=time.monotonic())
+
+
+def test_a_client_needs_a_url() -> None:
+    with pytest.raises(TypeError, match="want a URL"):
+        Client(None)  # type: ignore[arg-type]
 
 
 def test_an_outcome_has_words_of_the_server() -> None:

@@ -23,6 +23,8 @@ class Servers:
     A request is sent to each once; those that got it before may have done it."""
 
     def __init__(self, urls: str, token: str | None, timeout_s: float, context: ssl.SSLContext | None) -> None:
+        if not isinstance(urls, str):
+            raise TypeError(f"url is {urls!r}; want a URL as in 'http://127.0.0.1:8348'")
         names = [url.strip() for url in urls.split(",")]
         for i, name in enumerate(names):
             if name.rstrip("/") in (other.rstrip("/") for other in names[:i]):

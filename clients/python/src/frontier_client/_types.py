@@ -162,6 +162,8 @@ class Outcome:
             raise ValueError(f"result is {self.result!r}; want one of {get_args(Result)}")
         if self.failure is not None and self.failure not in get_args(Failure):
             raise ValueError(f"failure is {self.failure!r}; want one of {get_args(Failure)}")
+        if self.ended is not None and self.ended > monotonic():
+            raise ValueError(f"ended is {self.ended!r}, which is to come; want a value of time.monotonic()")
         several("add", self.add)
 
     def members(self) -> dict[str, Any]:
