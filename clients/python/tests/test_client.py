@@ -191,8 +191,8 @@ def test_a_text_is_no_list(client: Client) -> None:
 
 def test_an_outcome_ends_by_the_clock_that_is_never_set() -> None:
     with pytest.raises(ValueError, match="monotonic"):
-        Outcome(ended=time.time())
-    Outcome(ended=time.monotonic())
+        Outcome("visited", ended=time.time())
+    Outcome("visited", ended=time.monotonic())
 
 
 def test_a_client_needs_a_url() -> None:
