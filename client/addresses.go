@@ -35,7 +35,7 @@ func newServer(address string, o Options, patience time.Duration) (*server, erro
 	if err == nil {
 		_, err = net.LookupPort("tcp", u.Port())
 	}
-	if err != nil || socket && path == "" || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if err != nil || socket && path == "" || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.Port() == "0" {
 		return nil, fmt.Errorf("the address is %q; want http://HOST:PORT, https://HOST:PORT or unix:PATH", address)
 	}
 	if dial == nil {

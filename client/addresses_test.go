@@ -246,6 +246,7 @@ func TestNewRefusesAnAddressOfSeveral(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://a:1,b:2":                  `the address is "b:2"`,
 		"http://a:99999":                  `the address is "http://a:99999"`,
+		"http://a:0":                      `the address is "http://a:0"`,
 		"http://a:1,,http://b:2":          `the address is ""`,
 		"http://a:1, unix:":               `the address is "unix:"`,
 		"http://a:1, http://a:1/":         `the address "http://a:1/" is there twice`,

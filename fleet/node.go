@@ -521,7 +521,7 @@ func (n *Node) Drain(ctx context.Context, back bool) error {
 	} else {
 		n.leaving.CompareAndSwap(0, drained)
 	}
-	n.log.Info("fleet: drained by an operator", "back", back)
+	n.log.Info("fleet: drain", "back", back)
 	return nil
 }
 
