@@ -146,7 +146,9 @@ func (c *Crawler) Run(ctx context.Context) error {
 	var house, workers sync.WaitGroup
 	house.Go(func() { r.cutAfterGrace(cut, finished) })
 	house.Go(func() { c.reportProgress(finished) })
-	house.Go(func() { c.keepTraps(finished) })
+	if c.opts.TrapsFile != "" {
+		house.Go(func() { c.keepTraps(finished) })
+	}
 	house.Go(func() { c.lookAgain(finished) })
 	house.Go(func() { r.lookAhead(finished) })
 	var start func()

@@ -118,12 +118,14 @@ type parking struct {
 	paused     map[uint32]bool  // guarded by mu; lots that are known to be
 	told       [parkings]bool   // guarded by mu; the first URL was logged for the operator
 	awaited    map[string]bool  // guarded by mu; hosts with URLs parked untilWider; nil if there may be others
-	look       time.Time        // guarded by mu; when URLs parked untilAgain are tried again; zero: there are none
-	rest       time.Duration    // guarded by mu; before the next look
+	again      bool             // guarded by mu; URLs are parked untilAgain, and look fires when they are tried again
+	look       *time.Timer
+	looked     time.Time     // guarded by mu; when they last were
+	rest       time.Duration // guarded by mu; before the next look
 }
 
 func newParking(x Frontier) *parking {
-	p := &parking{paused: map[uint32]bool{}}
+	p := &parking{paused: map[uint32]bool{}, look: time.NewTimer(lookMost)} // one look too many does no harm
 	f, ok := x.(keeper)
 	if !ok {
 		return p
@@ -166,9 +168,13 @@ func (p *parking) lot(until parkedUntil, e frontier.Entry) (lot uint32, ok bool,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case until == untilAgain && p.look.IsZero():
+	case until == untilAgain && !p.again:
 		p.rest = min(max(2*p.rest, lookFirst), lookMost)
-		p.look = time.Now().Add(p.rest)
+		if time.Since(p.looked) > lookFirst { // nothing was parked again
+			p.rest = lookFirst
+		}
+		p.again = true
+		p.look.Reset(p.rest)
 	case until == untilWider && len(p.awaited) == mostAwaited:
 		p.awaited = nil
 	case until == untilWider && p.awaited != nil:
@@ -209,7 +215,7 @@ func (p *parking) openLocked(until parkedUntil) error {
 	case untilWider:
 		p.awaited = map[string]bool{}
 	case untilAgain:
-		p.look = time.Time{}
+		p.again, p.looked = false, time.Now()
 	}
 	return nil
 }
@@ -226,20 +232,6 @@ func (p *parking) joined(host string) error {
 		return nil
 	}
 	return p.openLocked(untilWider)
-}
-
-// lookAgain brings back what is parked untilAgain when it is time.
-func (p *parking) lookAgain(now time.Time) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.f == nil:
-	case p.look.IsZero(): // nothing was parked again
-		p.rest = 0
-	case !now.Before(p.look):
-		return p.openLocked(untilAgain)
-	}
-	return nil
 }
 
 // count returns the numbers of parked URLs.
@@ -379,12 +371,15 @@ func (c *Crawler) GivenUp(e frontier.Entry, o frontier.Outcome) {
 
 // lookAgain brings back, while a run lasts, what may have become possible.
 func (c *Crawler) lookAgain(finished <-chan struct{}) {
-	everyUntil(lookFirst, finished, func(last bool) {
-		if last {
+	for {
+		select {
+		case <-finished:
 			return
+		case <-c.parking.look.C:
 		}
-		if err := c.parking.lookAgain(time.Now()); err != nil {
+		if err := c.parking.open(untilAgain); err != nil {
 			c.log.Warn("parked URLs cannot be brought back", "error", err)
+			c.parking.look.Reset(lookFirst)
 		}
-	})
+	}
 }

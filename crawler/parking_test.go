@@ -285,6 +285,27 @@ func TestJoinOpensForItsOwn(t *testing.T) {
 	})
 }
 
+// What is parked again after each look is looked at ever less often, and often again once nothing was.
+func TestLooksBecomeRare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParking(openFrontier(t, frontier.Options{}))
+		look := func(rest time.Duration) {
+			began := time.Now()
+			_, ok, err := p.lot(untilAgain, frontier.Entry{URL: seed})
+			require.True(t, ok)
+			require.NoError(t, err)
+			<-p.look.C
+			assert.Equal(t, rest, time.Since(began))
+			require.NoError(t, p.open(untilAgain))
+		}
+		for _, minutes := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+			look(minutes * time.Minute)
+		}
+		time.Sleep(lookFirst + 1)
+		look(lookFirst)
+	})
+}
+
 // An address that may be contacted again, and a robots.txt that permits again, bring what they held
 // back while the run lasts.
 func TestParkedURLComesBackWhenItsReasonIsGone(t *testing.T) {
