@@ -145,7 +145,7 @@ func (f *Frontier) armLocked(now int64) {
 		return
 	}
 	if f.core.AwaitsDate() {
-		at = min(at, now+int64(lookAgain))
+		at = min(at, now+int64(f.opts.tuning.LookAgain))
 	}
 	f.timerAt = at
 	wait := time.Duration(max(0, at-now))

@@ -158,6 +158,7 @@ func (o Options) withDefaults() Options {
 	o.HostConcurrency = cmp.Or(o.HostConcurrency, 1)
 	o.tuning.Quantum = cmp.Or(o.tuning.Quantum, quantum)
 	o.tuning.ParkAfter = cmp.Or(o.tuning.ParkAfter, parkAfter)
+	o.tuning.LookAgain = cmp.Or(o.tuning.LookAgain, lookAgain)
 	o.LeaseTime = cmp.Or(o.LeaseTime, 10*time.Minute)
 	o.Retry = cmp.Or(o.Retry, DefaultRetries())
 	o.Backoff, o.Quarantine = o.Backoff.withDefaults(), o.Quarantine.withDefaults(o.Scheduler != nil)

@@ -3,6 +3,7 @@
 package incremental
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,7 @@ func learned(t *testing.T, dir string, o Options) *crawl {
 		}
 	}
 	w.pages["http://a.example/"] = steady(links...)
-	o.Dir, o.Schedule = dir, schedule(20)
+	o.Dir, o.Schedule, o.SaveEvery = dir, schedule(20), cmp.Or(o.SaveEvery, 10*day)
 	x := begin(t, w, o)
 	x.run(60*day, "http://a.example/")
 	return x
@@ -74,7 +75,7 @@ func TestResume(t *testing.T) {
 	for _, clean := range []bool{false, true} {
 		inVirtualTime(t, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "recrawl")
-			x := learned(t, dir, Options{SaveEvery: 10 * day})
+			x := learned(t, dir, Options{})
 			want := x.r.Report()
 			require.Greater(t, want.Schedule.Pages, int64(50))
 			if clean {
@@ -135,23 +136,25 @@ func TestKilledYoung(t *testing.T) {
 
 // Without the state the URLs' rates are there still; damaged state is put aside.
 func TestStateLost(t *testing.T) {
-	for what, spoil := range map[string]func([]byte) []byte{
-		"empty":   func([]byte) []byte { return nil },
-		"cut":     func(b []byte) []byte { return b[:len(b)/2] },
-		"changed": func(b []byte) []byte { return append([]byte(`{"version":1,"schedule":"AAAA"`), '}') },
-		"nothing": func(b []byte) []byte { return []byte(`{}`) },
-		"missing": nil,
-	} {
-		inVirtualTime(t, func(t *testing.T) {
-			dir := t.TempDir()
-			x := learned(t, dir, Options{SaveEvery: 10 * day})
-			require.NoError(t, x.r.Close())
-			name := filepath.Join(dir, "state")
-			b, err := os.ReadFile(name)
-			require.NoError(t, err)
-			require.NoError(t, os.Remove(name))
+	inVirtualTime(t, func(t *testing.T) {
+		dir := t.TempDir()
+		x := learned(t, dir, Options{})
+		require.NoError(t, x.r.Close())
+		name := filepath.Join(dir, "state")
+		whole, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for what, spoil := range map[string]func([]byte) []byte{
+			"empty":   func([]byte) []byte { return nil },
+			"cut":     func(b []byte) []byte { return b[:len(b)/2] },
+			"changed": func(b []byte) []byte { return append([]byte(`{"version":1,"schedule":"AAAA"`), '}') },
+			"nothing": func(b []byte) []byte { return []byte(`{}`) },
+			"missing": nil,
+		} {
+			aside := filepath.Join(dir, "state.damaged")
+			require.NoError(t, errors.Join(os.RemoveAll(aside), os.Remove(name)))
+			var b []byte
 			if spoil != nil {
-				b = spoil(b)
+				b = spoil(whole)
 				require.NoError(t, os.WriteFile(name, b, 0o600))
 			}
 			again, err := Open(Options{Dir: dir, Schedule: schedule(20), SaveEvery: 10 * day})
@@ -161,52 +164,49 @@ func TestStateLost(t *testing.T) {
 			assert.Equal(t, x.r.Report().Schedule.Pages, s.Pages, what)
 			assert.InEpsilon(t, x.r.Report().Schedule.Price, s.Price, 0.5, "%s: it follows from the pages", what)
 			if spoil != nil {
-				kept, err := os.ReadFile(filepath.Join(dir, "state.damaged"))
+				kept, err := os.ReadFile(aside)
 				require.NoError(t, err)
 				assert.Equal(t, string(b), string(kept))
 			}
 			require.NoError(t, again.Close())
-		})
-	}
+		}
+	})
 }
 
 // What another version wrote is no damage: it is refused and stays as it is.
 func TestStateOfAnotherVersion(t *testing.T) {
+	dir := t.TempDir()
+	inVirtualTime(t, func(t *testing.T) { require.NoError(t, learned(t, dir, Options{}).r.Close()) })
+	name := filepath.Join(dir, "state")
+	whole, err := os.ReadFile(name)
+	require.NoError(t, err)
 	for what, other := range map[string]func(s map[string]any, schedule []byte){
 		"newer":          func(s map[string]any, _ []byte) { s["version"] = 2 },
 		"newer, unlike":  func(s map[string]any, _ []byte) { s["version"], s["schedule"] = 7, map[string]int{"pages": 1} },
 		"other schedule": func(s map[string]any, b []byte) { s["schedule"] = b },
 	} {
-		inVirtualTime(t, func(t *testing.T) {
-			dir := t.TempDir()
-			x := learned(t, dir, Options{})
-			require.NoError(t, x.r.Close())
-			name := filepath.Join(dir, "state")
-			b, err := os.ReadFile(name)
-			require.NoError(t, err)
-			var was state
-			require.NoError(t, json.Unmarshal(b, &was))
-			body := was.Schedule[:len(was.Schedule)-4]
-			body[0]-- // an older one, whole
-			s := map[string]any{}
-			require.NoError(t, json.Unmarshal(b, &s))
-			other(s, binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body)))
-			b, err = json.Marshal(s)
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(name, b, 0o600))
+		var was state
+		require.NoError(t, json.Unmarshal(whole, &was))
+		body := was.Schedule[:len(was.Schedule)-4]
+		body[0]-- // an older one, whole
+		s := map[string]any{}
+		require.NoError(t, json.Unmarshal(whole, &s))
+		other(s, binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body)))
+		b, err := json.Marshal(s)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(name, b, 0o600))
 
-			_, err = Open(Options{Dir: dir, Schedule: schedule(20)})
-			require.ErrorIs(t, err, frontier.ErrVersion, what)
-			require.ErrorContains(t, err, name)
-			_, _, err = ReadSchedule(dir)
-			require.ErrorIs(t, err, frontier.ErrVersion, what)
-			var corrupt *recrawl.CorruptError
-			require.NotErrorAs(t, err, &corrupt)
-			after, err := os.ReadFile(name)
-			require.NoError(t, err)
-			require.Equal(t, string(b), string(after))
-			require.NoFileExists(t, filepath.Join(dir, "state.damaged"))
-		})
+		_, err = Open(Options{Dir: dir, Schedule: schedule(20)})
+		require.ErrorIs(t, err, frontier.ErrVersion, what)
+		require.ErrorContains(t, err, name)
+		_, _, err = ReadSchedule(dir)
+		require.ErrorIs(t, err, frontier.ErrVersion, what)
+		var corrupt *recrawl.CorruptError
+		require.NotErrorAs(t, err, &corrupt)
+		after, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, string(b), string(after))
+		require.NoFileExists(t, filepath.Join(dir, "state.damaged"))
 	}
 }
 

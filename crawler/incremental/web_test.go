@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/spool"
+	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
@@ -129,6 +130,7 @@ func begin(t testing.TB, w *web, o Options) *crawl {
 	r, err := Open(o)
 	require.NoError(t, err)
 	fo := frontier.Options{Delay: frontier.FixedDelay(testDelay)}
+	hook.Tune(&fo, func(t *hook.Tuning) { t.LookAgain = 10000 * day }) // a bubble's clock is never set
 	r.Configure(&fo)
 	f, err := frontier.Open(t.Context(), fo)
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ var Of func(f any) Frontier
 type Tuning struct {
 	Quantum   int           // hand-outs after which a host passes its back queue on to another
 	ParkAfter time.Duration // a host whose next contact is farther away gives up its back queue
+	LookAgain time.Duration // a timer waits for a date this long at most: the clock may be set
 }
 
 // Tune changes the tuning of a *frontier.Options.
