@@ -331,6 +331,7 @@ func (k *Checker) groups() {
 			}
 		}
 	}
+	lonely := slices.Sorted(slices.Values(c.lonely))
 	for id := uint32(1); id <= c.Groups.Top; id++ {
 		g := c.Groups.At(id)
 		if g.NameLen == 0 {
@@ -340,6 +341,9 @@ func (k *Checker) groups() {
 		name := c.GroupName(g)
 		if c.GroupNamed(name) != id || g.Used != taken[id] || g.Members != members[id] {
 			k.Bad("F1: group %q: %d slots taken and %d members, counted %d and %d", name, taken[id], members[id], g.Used, g.Members)
+		}
+		if _, listed := slices.BinarySearch(lonely, id); g.Members == 0 && !listed {
+			k.Bad("F2: group %q has no members and is not listed", name)
 		}
 		k.group(id, g, name)
 	}
@@ -359,9 +363,6 @@ func (k *Checker) group(id uint32, g *Group, name string) {
 		if it := c.Pace.Items[g.pos]; it.ID != id|groupBit || it.At != at {
 			k.Bad("F3: group %q: its key in the heap is wrong", name)
 		}
-	}
-	if g.Members == 0 && !slices.Contains(c.lonely, id) {
-		k.Bad("F2: group %q has no members and is not listed", name)
 	}
 }
 
