@@ -228,7 +228,7 @@ func (w *work) visit(l Lease) error {
 	if again != nil && !errors.Is(again, ErrNotLeased) && !errors.Is(again, ErrClosed) {
 		ended = errors.Join(ended, again)
 	}
-	if err == errCut {
+	if ended = fmt.Errorf("%w; the page is %s", ended, l.Entry.URL); err == errCut {
 		return ended
 	}
 	return errors.Join(err, ended)

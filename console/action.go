@@ -350,10 +350,20 @@ var actions = map[string]action{
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[a.From] = uint8(a.To) }), "%s: what has priority %d is served with %d", s, a.From, a.To)
 	}},
 	"limit": {true, true, "limits none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = a.Limits.of() }), "%s may have %s", s, a.Limits)
+		return said(c.f.UpdateRule(s, func(r *frontier.Rule) {
+			if r.Limits = a.Limits.of(); a.None {
+				r.HostLimits = frontier.Limits{}
+			}
+		}), "%s may have %s", s, a.Limits)
 	}},
 	"host-limit": {true, true, "limits none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = a.Limits.of() }), "each host of %s may have %s", s, a.Limits)
+		rest := ""
+		err := c.f.UpdateRule(s, func(r *frontier.Rule) {
+			if r.HostLimits = a.Limits.of(); r.Limits != (frontier.Limits{}) {
+				rest = "; limits of all together stay"
+			}
+		})
+		return said(err, "each host of %s may have %s%s", s, a.Limits, rest)
 	}},
 	"clear": {true, false, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		return said(c.f.Clear(s), "nothing is set for %s any more", s)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -256,6 +257,13 @@ func (c *Console) url(r *http.Request) (any, error) {
 	case frontier.URLScheduled:
 		x.Priorities, x.Importance = len(c.f.Stats().WaitingBy), c.worth(s.Entry, s.Host)
 		x.Why = "it waits for its time, in " + left
+		h, err := c.f.Host(r.Context(), s.Host)
+		if err == nil && (h.Due.After(s.Until) || h.GroupDue.After(s.Until)) {
+			x.Why += "; its host is left alone for longer, for " + Ago(max(h.Due.Sub(now), h.GroupDue.Sub(now)))
+		}
+		if err == nil && slices.Contains([]frontier.Reason{frontier.ReasonPaused, frontier.ReasonBlocked, frontier.ReasonLimit}, h.Reason) {
+			x.Why += "; its host: " + why(h, now)
+		}
 	case frontier.URLKnown:
 		x.Why = "it was admitted, and is done for good or given up"
 		if c.o.Parked == nil {
@@ -269,11 +277,11 @@ func (c *Console) url(r *http.Request) (any, error) {
 	case frontier.URLFinished:
 		x.Why = "it is done, and its record was kept"
 	case frontier.URLWaiting:
-		x.Why = "it waits"
+		x.Why = "it waits for its host"
 		x.Priorities, x.Importance = len(c.f.Stats().WaitingBy), c.worth(s.Entry, s.Host)
 		if h, err := c.f.Host(r.Context(), s.Host); err == nil {
 			if h.Waiting > 1 {
-				x.Why += " with " + plural(h.Waiting-1, "other") + " of its host"
+				x.Why += ", with " + plural(h.Waiting-1, "other")
 			}
 			if x.Why += ": " + why(h, now); h.Rule.Priority != 0 {
 				x.Why += "; a rule sets its priority"

@@ -74,6 +74,11 @@ func TestTheFrontierHasTheClock(t *testing.T) {
 	u, err := client.URL(t.Context(), 0, "http://d.example/")
 	require.NoError(t, err)
 	assert.Contains(t, u.Why, "1 h 58 min")
+	_, err = w.f.Add(t.Context(), frontier.Entry{URL: "http://a.example/3", NotBefore: clock.Now().Add(time.Minute)})
+	require.NoError(t, err)
+	u, err = client.URL(t.Context(), 0, "http://a.example/3")
+	require.NoError(t, err)
+	assert.Equal(t, "it waits for its time, in 1 min; its host is left alone for longer, for 9 min 30 s", u.Why)
 	for path, says := range map[string]string{
 		"/host?name=b.example": "that ends in 58 min 30 s", "/host?name=a.example": ", 30 s ago", "/url?url=http://d.example/": "<dd>in 1 h 58 min</dd>",
 	} {

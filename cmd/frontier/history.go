@@ -69,7 +69,7 @@ func unrecorded(u console.URL, dir string) (rows []string, err error) {
 	case err != nil:
 		return nil, err
 	case ok:
-		return []string{row("last", "nothing is recorded of it since "+moment(oldest.Time))}, nil
+		return []string{row("last", "nothing is recorded of it since the record begins, "+moment(oldest.Time))}, nil
 	case u.State == "known":
 		return []string{row("last", "nothing is recorded of it: this crawl keeps no record of ends")}, nil
 	}

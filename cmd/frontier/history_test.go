@@ -85,7 +85,7 @@ func TestWhatBecameOfAURL(t *testing.T) {
 	assert.Regexp(t, `last +not fetched, refused by robots.txt`, ok("explain", "http://a.example/private"))
 	assert.Regexp(t, `last +a link that was not taken, refused by scope`, ok("explain", "http://other.example/"))
 	assert.Regexp(t, `found on +http://a.example/\n`, ok("explain", "http://other.example/"))
-	assert.Regexp(t, `last +nothing is recorded of it since 20`, ok("explain", "http://a.example/unheard-of"))
+	assert.Regexp(t, `last +nothing is recorded of it since the record begins, 20`, ok("explain", "http://a.example/unheard-of"))
 	assert.Contains(t, ok("explain", "-json", "http://a.example/gone"), `"outcome": "gone"`)
 
 	failed := ok("ends", "-failed")

@@ -22,7 +22,7 @@ func input(cmd *cli.Command) (io.ReadCloser, error) {
 	if len(args) == 0 || args[0] == "-" {
 		return io.NopCloser(cmd.Root().Reader), nil
 	}
-	if err := wantFile(args[0], false); err != nil {
+	if err := wantFile(args[0], ""); err != nil {
 		return nil, err
 	}
 	return os.Open(args[0])

@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,13 +118,25 @@ func notAll(scope string) error {
 	return nil
 }
 
-// wantFile refuses a folder and, unless the command makes the file, a name without one.
-func wantFile(name string, makes bool) error {
-	switch info, err := os.Stat(name); {
+// wantFile refuses a folder, and a name without a file. A command that makes the file says how its files begin: it
+// replaces no other.
+func wantFile(name, makes string) error {
+	info, err := os.Stat(name)
+	switch {
 	case err == nil && info.IsDir():
 		return usageError(name + " is a folder; want a file")
-	case errors.Is(err, os.ErrNotExist) && !makes:
+	case errors.Is(err, os.ErrNotExist) && makes == "":
 		return usageError("there is no file " + name)
+	case errors.Is(err, os.ErrNotExist) && !exists(filepath.Dir(name)):
+		return usageError("there is no folder " + filepath.Dir(name))
+	case err == nil && makes != "" && info.Mode().IsRegular() && info.Size() > 0:
+		if f, err := os.Open(name); err == nil {
+			defer f.Close()
+			begin := make([]byte, len(makes))
+			if _, err := io.ReadFull(f, begin); err != nil || string(begin) != makes {
+				return usageError(name + " is there, and this command has not made it; want another name, or remove it")
+			}
+		}
 	}
 	return nil
 }
@@ -239,7 +250,7 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 	if len(args) != 1 {
 		return usageError("explain what? Want one URL or host")
 	}
-	if u, err := url.Parse(args[0]); err == nil && u.IsAbs() && strings.Contains(args[0], "://") {
+	if strings.Contains(args[0], "/") {
 		of := crawlOf(cmd)
 		if of.Name != "" {
 			return usageError(fmt.Sprintf("explain: -crawl is %q; want a number: of a crawl with a name the server tells at /v1/urls?crawl=NAME&url=URL", of.Name))
@@ -459,7 +470,7 @@ func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 	if cmd.NArg() == 0 || name == "-" {
 		return c.Export(ctx, cmd.Root().Writer)
 	}
-	if err := wantFile(name, true); err != nil {
+	if err := wantFile(name, `{"frontier":`); err != nil {
 		return err
 	}
 	if err := durablefs.WriteFile(name, 0o600, func(w io.Writer) error { return c.Export(ctx, w) }); err != nil {

@@ -144,7 +144,9 @@ func TestCrawlsOfOtherUsers(t *testing.T) {
 		code, _, stderr := operate(t, append(look[:1:1], append([]string{"-dir", dir}, look[1:]...)...)...)
 		assert.Equal(t, exitOK, code, "%v: %s", look, stderr)
 	}
-	for _, change := range [][]string{{"pause", "a.example"}, {"add", "http://c.example/"}, {"now", "http://c.example/"}, {"import", os.DevNull}, {"delete", "-yes", "a.example"}} {
+	list := filepath.Join(t.TempDir(), "list")
+	require.NoError(t, os.WriteFile(list, []byte("http://c.example/\n"), 0o644))
+	for _, change := range [][]string{{"pause", "a.example"}, {"add", "http://c.example/"}, {"now", "http://c.example/"}, {"import", list}, {"delete", "-yes", "a.example"}} {
 		code, _, stderr := operate(t, append(change[:1:1], append([]string{"-dir", dir}, change[1:]...)...)...)
 		assert.Equal(t, exitError, code, "%v", change)
 		assert.Contains(t, stderr, "sudo -u", "%v", change)

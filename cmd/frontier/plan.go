@@ -104,7 +104,7 @@ func planned(ctx context.Context, cmd *cli.Command, budget rate) (*plan.Model, *
 // readModel reads a model from a file.
 func readModel(name string) (*plan.Model, *outlook, error) {
 	text, err := os.ReadFile(name)
-	if err = cmp.Or(wantFile(name, false), err); err != nil {
+	if err = cmp.Or(wantFile(name, ""), err); err != nil {
 		return nil, nil, err
 	}
 	m := &plan.Model{}

@@ -260,7 +260,7 @@ func urlRows(u console.URL) []string {
 			lines = append(lines, row("its host", said))
 		}
 		if u.Ahead != nil {
-			lines = append(lines, row("ahead", u.Ahead))
+			lines = append(lines, row("ahead", u.Ahead.String()+"; lower ones get turns, too, but fewer"))
 		}
 		lines = append(lines, row("try", u.Attempt), row("depth", u.Depth))
 	}

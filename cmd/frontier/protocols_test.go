@@ -126,7 +126,7 @@ func TestProtocols(t *testing.T) {
 func TestProtocolsAreAskedFor(t *testing.T) {
 	for want, args := range map[string][]string{
 		"want http or https, or a scheme of -protocols": {"ftp://f.example/"},
-		"cannot be crawled":                             {"-protocols", "ftp", "gopher://g.example/"},
+		`"gopher://g.example/": want http or https`:     {"-protocols", "ftp", "gopher://g.example/"},
 		`-protocols is "wais"`:                          {"-protocols", "wais", "http://a.example/"},
 		"ftp cannot go through one":                     {"-protocols", "ftp", "-proxy", "http://p.example:1", "ftp://f.example/"},
 		"gopher cannot go through one":                  {"-protocols", "gopher", "-proxy", "socks5://p.example:1", "http://f.example/"},

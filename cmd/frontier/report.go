@@ -86,7 +86,7 @@ func reportCommand() *cli.Command {
 	return looking("report", "[FILE]", "write a report of the crawl, one HTML page, to a file (report.html), or to - for the standard output",
 		func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 			file := cmp.Or(cmd.Args().First(), "report.html")
-			if err := wantFile(file, true); err != nil {
+			if err := wantFile(file, "<!doctype html>"); err != nil {
 				return err
 			}
 			dir, err := recorded(cmd)

@@ -57,8 +57,14 @@ func TestReport(t *testing.T) {
 	require.Zero(t, status, stderr)
 	assert.True(t, strings.HasPrefix(out, "<!doctype html>"))
 	status, _, stderr = operate(t, "report", "-dir", dir, filepath.Join(dir, "nowhere", "x"))
-	assert.Equal(t, exitError, status)
-	assert.Contains(t, stderr, "no such file")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, "there is no folder "+filepath.Join(dir, "nowhere"))
+	mine := filepath.Join(t.TempDir(), "mine")
+	for text, can := range map[string]int{"my notes": exitUsage, "{": exitUsage, "": exitOK, "<!doctype html><p>": exitOK} {
+		require.NoError(t, os.WriteFile(mine, []byte(text), 0o600))
+		status, _, stderr = operate(t, "report", "-dir", dir, mine)
+		assert.Equal(t, can, status, stderr)
+	}
 }
 
 // selfContained sees to it that a page loads nothing, and that its tables have heads.

@@ -115,7 +115,7 @@ func (s *settings) seed(typed string) (string, error) {
 	switch {
 	case strings.HasPrefix(typed, "/") || strings.HasPrefix(typed, "./") || strings.HasPrefix(typed, "../"):
 		return "", errors.New("want a URL like https://example.org/; a file of URLs is read with -seeds-file")
-	case err != nil:
+	case err != nil && !errors.Is(err, urlnorm.ErrScheme):
 		return "", err
 	case !strings.HasPrefix(u, "http") && s.crawler.Protocols[scheme] == nil:
 		return "", errors.New("want http or https, or a scheme of -protocols")

@@ -401,6 +401,7 @@ func TestWorkReportsMistakesOfTheProgram(t *testing.T) {
 					return
 				}
 				require.ErrorContains(t, err, x.want)
+				require.ErrorContains(t, err, "the page is http://a.example/")
 				require.NotEmpty(t, frontier.EntryErrors(err))
 				require.Equal(t, 1, pages)
 			})

@@ -195,9 +195,15 @@ def test_an_outcome_ends_by_the_clock_that_is_never_set() -> None:
     Outcome("visited", ended=time.monotonic())
 
 
-def test_a_client_needs_a_url() -> None:
+def test_a_mistake_is_named(client: Client) -> None:
     with pytest.raises(TypeError, match="want a URL"):
         Client(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="want an Outcome"):
+        client.done("x", "visited")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="want a Lease"):
+        client.done(None, Outcome("visited"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="want a list"):
+        client.add(None)  # type: ignore[arg-type]
 
 
 def test_an_outcome_has_words_of_the_server() -> None:

@@ -41,7 +41,7 @@ func crawl(ctx context.Context) error {
 			return frontier.Outcome{Result: frontier.Failed}, nil // it is tried again; an error would stop the crawl
 		}
 		out := frontier.Outcome{}
-		for _, u := range links { // absolute URLs: Work reports a relative one
+		for _, u := range links { // absolute URLs: a relative one stops Work
 			out.Add = append(out.Add, frontier.Entry{URL: u}) // a page's links are of its crawl, one deeper
 		}
 		return out, nil

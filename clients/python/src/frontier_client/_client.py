@@ -18,6 +18,8 @@ _ADD_BATCH = 1000
 
 
 def _id(lease: Lease | str) -> str:
+    if not isinstance(lease, (str, Lease)):
+        raise TypeError(f"lease is {lease!r}; want a Lease, or its id")
     return lease if isinstance(lease, str) else lease.lease
 
 
@@ -127,6 +129,8 @@ class Client:
     def done(self, lease: Lease | str, outcome: Outcome) -> Ended:
         """End a lease. The outcome's ``add`` is stored in the same commit. It may
         be sent twice; a lease that has ended otherwise raises :class:`NotLeased`."""
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"outcome is {outcome!r}; want an Outcome")
         got = self._json("POST", f"/v1/leases/{_part(_id(lease))}/done", outcome.members())
         return Ended(_id(lease), got.get("added", 0), [verdict(v) for v in got.get("add") or []])
 

@@ -46,7 +46,7 @@ class Servers:
             try:
                 got = ask(server)
             except (Unavailable, Busy) as e:
-                if e.status == 507 or len(self._all) == 1:  # no room: that is the frontier's, not the server's
+                if e.status == 507:  # no room: that is the frontier's, not the server's
                     raise
                 said.append(f"{server.url}: {e}")
                 failure = e

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 def several(name: str, values: T) -> T:
     """The values, unless they are one text: its characters would be taken for them."""
-    if isinstance(values, (str, bytes)):
+    if isinstance(values, (str, bytes)) or name == "entries" and values is None:
         raise TypeError(f"{name} is {values!r}; want a list")
     return values
 
