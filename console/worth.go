@@ -96,8 +96,7 @@ func anyRanked(rows []HostRow) bool {
 	return slices.ContainsFunc(rows, func(h HostRow) bool { return h.Standing != 0 || h.Useful != nil })
 }
 
-// Ranked reports whether a host of the list has sunk, or has pages with a known part that is
-// useful.
+// Ranked reports whether a host of the list has sunk, or has pages with a known part that is useful.
 func (l HostList) Ranked() bool { return anyRanked(l.Hosts) }
 
 // HostWords describes the useful part of the pages of the URL's host, and its standing; empty: nothing is

@@ -1,8 +1,7 @@
 // This file makes hosts that share an address polite to it together: before each
 // contact the address is looked up and the lease joins its group.
 //
-// A host in a group that is not named after an address was put there by an
-// operator, and stays there.
+// A host in a group that is not named after an address was put there by an operator, and stays there.
 
 package crawler
 
@@ -22,11 +21,10 @@ import (
 // Addresser is an additional interface of a Fetcher; without it, hosts are not grouped by address.
 // *fetch.Fetcher implements it.
 type Addresser interface {
-	// Addresses returns the addresses at which the host of a URL may be contacted, best first; none
-	// if they are not known. The crawler passes the addresses to Fetch in Request.Addrs. Fetch
-	// calls Request.Contact before it tries another address than the first, and reports in the
-	// Result which one answered and which failed. An error means that the host cannot be contacted
-	// now.
+	// Addresses returns the addresses at which the host of a URL may be contacted, best first; none if
+	// they are not known. The crawler passes the addresses to Fetch in Request.Addrs. Fetch calls
+	// Request.Contact before it tries another address than the first, and reports in the Result which
+	// one answered and which failed. An error means that the host cannot be contacted now.
 	Addresses(ctx context.Context, url string) ([]netip.Addr, error)
 }
 
@@ -79,8 +77,7 @@ type siteAddresses struct {
 	failed []netip.Addr
 }
 
-// best returns the addresses to try now, best first, without those in failed unless there is no
-// other.
+// best returns the addresses to try now, best first, without those in failed unless there is no other.
 func (s *siteAddresses) best() []netip.Addr {
 	list := make([]netip.Addr, 0, len(s.list))
 	for _, a := range s.list {

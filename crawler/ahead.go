@@ -1,5 +1,4 @@
-// This file announces the hosts that will be contacted soon, so that their names are resolved by
-// then.
+// This file announces the hosts that will be contacted soon, so that their names are resolved by then.
 
 package crawler
 
@@ -13,8 +12,7 @@ const (
 	aheadMost  = 256 // hosts each time
 )
 
-// lookAhead calls Prefetch for the hosts that will be served soon, until finished
-// is closed.
+// lookAhead calls Prefetch for the hosts that will be served soon, until finished is closed.
 func (r *run) lookAhead(finished <-chan struct{}) {
 	prefetch := r.c.opts.Prefetch
 	f, ok := r.c.frontier.(foreseer)

@@ -294,9 +294,8 @@ func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
 // longRetryAfter is the shortest wait for a host that is logged for the operator.
 const longRetryAfter = time.Minute
 
-// fetch sends a request under a lease, which joins the group of the contacted address. If join
-// fails, fetch returns its error, and nothing was sent; but silent addresses may have been tried
-// (attempted).
+// fetch sends a request under a lease, which joins the group of the contacted address. If join fails,
+// fetch returns its error, and nothing was sent; but silent addresses may have been tried (attempted).
 func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	margin := min(time.Second, l.Deadline.Sub(l.LeasedAt)/10) // for closing the connection in time
 	ctx, cancel := context.WithDeadline(r.fetches, l.Deadline.Add(-margin))

@@ -122,8 +122,7 @@ const (
 	stuckMost = 2 * time.Minute
 	// waitMost bounds the wait between tries.
 	waitMost = 24 * time.Hour
-	// longCrawlDelay is the shortest delay that is logged for the operator: at most 144 pages a
-	// day.
+	// longCrawlDelay is the shortest delay that is logged for the operator: at most 144 pages a day.
 	longCrawlDelay = 10 * time.Minute
 	// slowMost is the maximum number of remembered hosts with such a delay.
 	slowMost = 1 << 16

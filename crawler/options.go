@@ -27,9 +27,8 @@ import (
 // Fetcher gets one page. *fetch.Fetcher is one.
 type Fetcher interface {
 	// Fetch sends at most one request, follows no redirect, and has closed its connection when it
-	// returns, even after an error. ctx ends with the lease. The Result has at least Started and
-	// Ended. If a Fetcher has a method CheckPort(string) error, URLs whose port it refuses are not
-	// crawled.
+	// returns, even after an error. ctx ends with the lease. The Result has at least Started and Ended.
+	// If a Fetcher has a method CheckPort(string) error, URLs whose port it refuses are not crawled.
 	Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error)
 }
 
@@ -177,12 +176,11 @@ type Options struct {
 	// whose host has no address; not those that the end of the run cut. It is called by all workers
 	// concurrently.
 	OnFetch func(url string, res *fetch.Result, err error)
-	// OnEnd, if set, gets a record of what becomes of each URL, before the frontier knows of
-	// it: crawllog.Log.Add takes it. So each end is recorded at least once, kill -9 or not;
-	// only URLs that are given up with their host are recorded after that, and only if the
-	// frontier's OnGiveUp calls GivenUp. It also gets each request for a robots.txt, and each
-	// link that is not taken, whose Attempt is 0, as often as it is found. It is called by
-	// all workers at once.
+	// OnEnd, if set, gets a record of what becomes of each URL, before the frontier knows of it:
+	// crawllog.Log.Add takes it. So each end is recorded at least once, kill -9 or not; only URLs that
+	// are given up with their host are recorded after that, and only if the frontier's OnGiveUp calls
+	// GivenUp. It also gets each request for a robots.txt, and each link that is not taken, whose
+	// Attempt is 0, as often as it is found. It is called by all workers at once.
 	OnEnd func(r crawllog.Record)
 	// OnDone, if set, is called after the frontier has recorded an outcome.
 	OnDone func(l frontier.Lease, o frontier.Outcome)

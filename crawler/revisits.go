@@ -18,8 +18,7 @@ import (
 // ([Note]). URLs with a Meta set by the user have no note, and Revisits is not called for them. A
 // URL that is no longer wanted is reported to the Scheduler as Denied, without a note.
 type Revisits interface {
-	// Whole reports whether to request a page without conditions, as if no ETag and no date were
-	// known.
+	// Whole reports whether to request a page without conditions, as if no ETag and no date were known.
 	Whole(l frontier.Lease, note []byte) bool
 	// Read evaluates an answer that will not be retried, before OnPage sees it. It may set
 	// p.Outcome.Result to Changed, Unchanged or Gone. It returns the note that Ended receives if

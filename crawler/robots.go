@@ -270,8 +270,7 @@ func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) er
 	return a.lost(slot, a.c.frontier.Done(slot, o))
 }
 
-// blocked ends an inquiry at a forbidden address: nothing was sent, and repeating it would not
-// help.
+// blocked ends an inquiry at a forbidden address: nothing was sent, and repeating it would not help.
 func (a *inquiry) blocked(slot frontier.Lease, cause error) error {
 	a.c.log.Info("an address may not be contacted: the site is skipped", "site", a.site, "error", cause)
 	a.c.gate.block(a.site, a.c.now())

@@ -261,8 +261,7 @@ func conditions(l frontier.Lease) http.Header {
 	return h
 }
 
-// remember returns the Meta of a page that was read, for its next visit; nil if
-// nothing changes.
+// remember returns the Meta of a page that was read, for its next visit; nil if nothing changes.
 func remember(p *Page) []byte {
 	m, own := metaOf(p.Lease.Entry)
 	tag := ""

@@ -106,8 +106,7 @@ func (w *welcome) refuses(host, url string, now time.Time) (row int, later bool)
 	return r.row, true
 }
 
-// shapeOf returns what similar pages have in common: their folder and the names of their
-// parameters.
+// shapeOf returns what similar pages have in common: their folder and the names of their parameters.
 func shapeOf(raw string) uint64 {
 	u, err := url.Parse(raw)
 	if err != nil {

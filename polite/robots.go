@@ -81,9 +81,8 @@ func (r *Robots) check() faults.List {
 
 // Allowed reports whether robots.txt allows a URL. If it is not known it is requested through rt:
 // through a Transport in its host's turn, and at once through other RoundTrippers; nil means
-// http.DefaultTransport. Calls for the same site share one request. If robots.txt cannot be read,
-// the error is an *UnreachableError. With a Transport that has these Robots there is no need to
-// call it.
+// http.DefaultTransport. Calls for the same site share one request. If robots.txt cannot be read, the
+// error is an *UnreachableError. With a Transport that has these Robots there is no need to call it.
 func (r *Robots) Allowed(ctx context.Context, rt http.RoundTripper, rawURL string) (bool, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -197,10 +196,9 @@ func (r *Robots) claim(name string) (verdict, <-chan struct{}, error) {
 	return verdict{}, nil, nil
 }
 
-// fresh reports whether a site's rules apply, by the monotonic clock, which stops while the machine
-// is suspended, and by the wall clock, which may be set back. If the Crawl-delay is so long that
-// the rules expired unused, they serve for one more URL; otherwise every contact would be spent on
-// robots.txt.
+// fresh reports whether a site's rules apply, by the monotonic clock, which stops while the machine is
+// suspended, and by the wall clock, which may be set back. If the Crawl-delay is so long that the rules
+// expired unused, they serve for one more URL; otherwise every contact would be spent on robots.txt.
 func (s *site) fresh(now time.Time) bool {
 	until := s.expires
 	if !s.used {

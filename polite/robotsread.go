@@ -156,8 +156,7 @@ func (r *Robots) ask(ctx context.Context, rt http.RoundTripper, name, target str
 	return "", a, nil
 }
 
-// redirect returns the target of an answer that redirects; nil if it does not, or cannot be
-// followed.
+// redirect returns the target of an answer that redirects; nil if it does not, or cannot be followed.
 func redirect(resp *http.Response) *url.URL {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:

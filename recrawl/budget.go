@@ -84,11 +84,10 @@ func (b *budget) close(at time.Time) {
 	b.done, b.late, b.elapsed = 0, 0, 0
 }
 
-// SetBudget sets the budget, in fetches per second. Zero means that the Scheduler measures the
-// capacity of the crawl: the fetches that it makes while they are late, and 5 % more after each
-// window in which they are on time, up to four times what it makes. Pauses do not count. With a
-// budget too small for any price, each page gets its MaxInterval; with one too large, its
-// MinInterval.
+// SetBudget sets the budget, in fetches per second. Zero means that the Scheduler measures the capacity
+// of the crawl: the fetches that it makes while they are late, and 5 % more after each window in which
+// they are on time, up to four times what it makes. Pauses do not count. With a budget too small for
+// any price, each page gets its MaxInterval; with one too large, its MinInterval.
 func (s *Scheduler) SetBudget(perSecond float64) error {
 	if err := checkBudget(perSecond); err != nil {
 		return err

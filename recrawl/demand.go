@@ -85,8 +85,7 @@ func (p *prices) between(at float64) float64 {
 	return math.Inf(1)
 }
 
-// demand is a histogram of pages by rate and weight. Pages of weight 0 are not
-// in it.
+// demand is a histogram of pages by rate and weight. Pages of weight 0 are not in it.
 type demand struct {
 	cells [256][256]int32 // by rate level, by weight level + 128
 	low   [256]uint8      // of a rate, the weights in use

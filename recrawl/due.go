@@ -57,12 +57,11 @@ func (s *Scheduler) Interval(p Page) time.Duration {
 	return span(s.interval(&p))
 }
 
-// Recheck decides, when the due time of a page has come and before it is fetched, whether a fetch
-// is worth the current price. It returns when to fetch the page: now, with the page unchanged; or
-// later, with the page to be stored and checked again at that time. The new due time is at most
-// MaxInterval after the last fetch, and no further ahead than the budget needs for two fetches of
-// every page. After a pause, when everything is due at once, Recheck spreads the fetches as set by
-// Options.Burst.
+// Recheck decides, when the due time of a page has come and before it is fetched, whether a fetch is
+// worth the current price. It returns when to fetch the page: now, with the page unchanged; or later,
+// with the page to be stored and checked again at that time. The new due time is at most MaxInterval
+// after the last fetch, and no further ahead than the budget needs for two fetches of every page. After
+// a pause, when everything is due at once, Recheck spreads the fetches as set by Options.Burst.
 func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,7 @@ const (
 	changesExpected = 0.3567
 )
 
-// levelOdds is the logarithm of the factor between the odds of neighbouring levels
-// of suspicion.
+// levelOdds is the logarithm of the factor between the odds of neighbouring levels of suspicion.
 const levelOdds = 0.75
 
 // volatiles is the estimate of how many pages change at every fetch: the logarithm of the odds that

@@ -85,8 +85,7 @@ type counts struct {
 	solves                            uint64
 }
 
-// New returns a Scheduler without pages. The error names all faults of the
-// options.
+// New returns a Scheduler without pages. The error names all faults of the options.
 func New(o Options) (*Scheduler, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -143,8 +142,7 @@ func (s *Scheduler) indexNew(st State) float64 {
 	return st.Weight() / rates[s.prior[0]] * math.Exp(-s.prices.log)
 }
 
-// Done reports the result of a fetch, and returns the page with its new state, last fetch and due
-// time.
+// Done reports the result of a fetch, and returns the page with its new state, last fetch and due time.
 //
 // The due time is zero, for never, if the weight is 0. If At is before the last fetch (a clock was
 // set back), the fetch teaches nothing, and the page is due one interval after At. A page that the
@@ -219,10 +217,9 @@ func (s *Scheduler) check(p *Page, at time.Time, after float64) Verdict {
 }
 
 // absent handles a page that is gone or denied. A page that was read before must be found absent
-// repeatedly over days before it is put away: a firewall, a release or a robots.txt may deny a
-// whole site for hours. A page that was put away is checked after 30 days, then after twice the
-// time that it has been away, up to 240 days; a page that was never read after 30, 60, 120 and 240
-// days.
+// repeatedly over days before it is put away: a firewall, a release or a robots.txt may deny a whole
+// site for hours. A page that was put away is checked after 30 days, then after twice the time that it
+// has been away, up to 240 days; a page that was never read after 30, 60, 120 and 240 days.
 func (s *Scheduler) absent(p *Page, v Visit) Verdict {
 	st := &p.State
 	was, mode := st.mode(), byte(gone)

@@ -14,8 +14,7 @@ import (
 )
 
 // snapshotVersion is the first byte of a snapshot. In every version the last four bytes are the
-// checksum of all before them, which distinguishes a snapshot of another version from a damaged
-// one.
+// checksum of all before them, which distinguishes a snapshot of another version from a damaged one.
 const snapshotVersion = 2
 
 // ErrVersion is wrapped by the error for a snapshot whose format this version cannot read. The
@@ -57,10 +56,9 @@ func (s *Scheduler) MarshalBinary() ([]byte, error) {
 	return binary.BigEndian.AppendUint32(w.b, crc32.ChecksumIEEE(w.b)), nil
 }
 
-// UnmarshalBinary replaces the state of the Scheduler by one that MarshalBinary returned. The
-// options stay: create the Scheduler with those of the saved one, and call SetBudget again if the
-// budget has changed. The error is a *CorruptError or wraps ErrVersion; after an error the
-// Scheduler is unchanged.
+// UnmarshalBinary replaces the state of the Scheduler by one that MarshalBinary returned. The options
+// stay: create the Scheduler with those of the saved one, and call SetBudget again if the budget has
+// changed. The error is a *CorruptError or wraps ErrVersion; after an error the Scheduler is unchanged.
 func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	if len(data) < 5 || crc32.ChecksumIEEE(data[:len(data)-4]) != binary.BigEndian.Uint32(data[len(data)-4:]) {
 		return &CorruptError{"its checksum is wrong"}
@@ -224,8 +222,7 @@ func number[T uint64 | int64](r *reader, read func([]byte) (T, int)) T {
 	return v
 }
 
-// mostCounted is more than anything that is counted, mostSum than anything that is
-// summed up.
+// mostCounted is more than anything that is counted, mostSum than anything that is summed up.
 const (
 	mostCounted = 1 << 48
 	mostSum     = 1e30

@@ -37,9 +37,8 @@ var step = math.Log(rateSpan) / 255
 
 var alphaStep = math.Log(mostAlpha/leastAlpha) / 254
 
-// The modes of a page, in bits 0-3 of its flags. The first nine are levels of suspicion: how much
-// more likely the results of its fetches are if the page changes at every fetch than if it does
-// not.
+// The modes of a page, in bits 0-3 of its flags. The first nine are levels of suspicion: how much more
+// likely the results of its fetches are if the page changes at every fetch than if it does not.
 const (
 	steady       = 0 // the last fetch found no change
 	unproven     = 3 // crawled once, or nothing speaks for or against it
@@ -136,9 +135,8 @@ func weightLevel(w float64) byte {
 	return byte(int8(max(-127, min(127, math.Round(math.Log(w)/step)))))
 }
 
-// rateLevel returns the level of a rate per day, rounded up with a probability equal to its
-// fraction; u is a random number from [0,1). Rounding to the nearest level would ignore weak
-// evidence forever.
+// rateLevel returns the level of a rate per day, rounded up with a probability equal to its fraction; u
+// is a random number from [0,1). Rounding to the nearest level would ignore weak evidence forever.
 func rateLevel(rate, u float64) byte {
 	return byte(max(0, min(255, math.Floor(math.Log(rate/leastRate)/step+u))))
 }

@@ -1,9 +1,8 @@
 // This file makes batches durable.
 //
-// A batch becomes valid by one small write of its log value. Its effects on rows and blocks are
-// written together with the next batch, or before the next checkpoint; until then Recover takes
-// them from the log. So a batch of any size is atomic, and a batch whose write failed has touched
-// only its log key.
+// A batch becomes valid by one small write of its log value. Its effects on rows and blocks are written
+// together with the next batch, or before the next checkpoint; until then Recover takes them from the
+// log. So a batch of any size is atomic, and a batch whose write failed has touched only its log key.
 
 package spill
 

@@ -86,8 +86,7 @@ func (s *Store) retract(r *marks.Run) {
 	s.marks.Orphan(r.ID)
 }
 
-// dropOrphanRuns removes unused files once no state on the medium can list them. The caller holds
-// turn.
+// dropOrphanRuns removes unused files once no state on the medium can list them. The caller holds turn.
 func (s *Store) dropOrphanRuns() {
 	if s.undo.state {
 		return

@@ -21,8 +21,7 @@ const (
 // Options configure a Store. The zero value is ready for use.
 type Options struct {
 	// Sync makes Commit and Checkpoint wait until the data survives a loss of power. Without it,
-	// committed data survives the death of the process, but a loss of power costs the latest
-	// batches.
+	// committed data survives the death of the process, but a loss of power costs the latest batches.
 	Sync bool
 
 	// MemoryBudget is the memory, in bytes, that the engine may use. A smaller budget means smaller

@@ -1,6 +1,5 @@
-// This file reclaims disk space while the store is in use: a goroutine lets the engine collect
-// obsolete data whenever the engine reports that there is enough. It depends on neither checkpoints
-// nor callers.
+// This file reclaims disk space while the store is in use: a goroutine lets the engine collect obsolete
+// data whenever the engine reports that there is enough. It depends on neither checkpoints nor callers.
 
 package spill
 

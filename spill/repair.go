@@ -60,11 +60,10 @@ func (l Loss) String() string {
 // Repair salvages the store in folder from, which must not be in use, into folder to, which must be
 // new or empty. It changes nothing in from.
 //
-// Readable data is copied exactly: URLs with their places in the queues, known URLs, rules, and
-// what was learned about hosts. The result is like that of a crash: when it is opened, every host
-// counts as just contacted, and leased URLs are handed out again. URLs that were done are handed
-// out again if the record of their completion was lost, and URLs whose marks were lost may be
-// admitted once more.
+// Readable data is copied exactly: URLs with their places in the queues, known URLs, rules, and what
+// was learned about hosts. The result is like that of a crash: when it is opened, every host counts as
+// just contacted, and leased URLs are handed out again. URLs that were done are handed out again if the
+// record of their completion was lost, and URLs whose marks were lost may be admitted once more.
 //
 // If files of values or marks are missing, values that nothing points to are used as well, if they are
 // newer than everything else: then the end of the log is missing. URLs of it that were done, or that come
@@ -277,8 +276,7 @@ func (r *repair) findStrays() error {
 	return r.survey()
 }
 
-// values calls fn with the valid values of a kind, and reports those that cannot
-// be read.
+// values calls fn with the valid values of a kind, and reports those that cannot be read.
 func (r *repair) values(k keys.Kind, what string, fn func(key, v []byte) error) error {
 	for _, g := range r.found.gens {
 		if g > r.state.adopted {
@@ -373,8 +371,7 @@ func (r *repair) copyTimed() error {
 	})
 }
 
-// countOf returns the number of records according to the head of a timed block; -1 if there is
-// none.
+// countOf returns the number of records according to the head of a timed block; -1 if there is none.
 func (r *repair) countOf(head []byte) int {
 	n := -1
 	_, _ = r.in.Get(head, func(v []byte) error {

@@ -83,8 +83,7 @@ func (r *repair) logEntries() ([]logEntry, error) {
 	return rc.log, nil
 }
 
-// chain leaves out the batches whose Commit had failed, and reports those that are
-// missing.
+// chain leaves out the batches whose Commit had failed, and reports those that are missing.
 func (r *repair) chain(bad map[uint64]bool) {
 	var kept []savedBatch
 	before := r.state.through
@@ -197,8 +196,7 @@ func (r *repair) writeBatch(gen uint32, id, before uint64, raw []byte) error {
 	return nil
 }
 
-// meta is the frontier's own row, as a crash leaves it. Rows of another version are
-// no damage.
+// meta is the frontier's own row, as a crash leaves it. Rows of another version are no damage.
 func (r *repair) meta() ([]byte, error) {
 	var v []byte
 	if fate, ok := r.rows[row.MetaKey]; ok {

@@ -70,9 +70,8 @@ func (r *repair) copyMarks() error {
 	return nil
 }
 
-// helpOut adds the marks of intact files that the state does not list, and merges everything into
-// one run without duplicates. lost are the reports of damaged runs, which together had that many
-// marks.
+// helpOut adds the marks of intact files that the state does not list, and merges everything into one
+// run without duplicates. lost are the reports of damaged runs, which together had that many marks.
 func (r *repair) helpOut(others []marks.Ref, id uint32, want uint64, lost []Loss) error {
 	helped := false
 	for _, ref := range others {

@@ -18,9 +18,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Version is the format version of the store. It changes with every layout in this package except
-// rows and bodies, which the frontier encodes. A store of another version is refused and left
-// unchanged.
+// Version is the format version of the store. It changes with every layout in this package except rows
+// and bodies, which the frontier encodes. A store of another version is refused and left unchanged.
 const Version = wire.Version
 
 // state is what a checkpoint changes in one write.

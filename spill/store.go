@@ -1,6 +1,5 @@
-// This file holds a store's life: opening it on an engine, one user at a time,
-// closing it. What it stores is the business of commit.go, pack.go, load.go,
-// checkpoint.go and recover.go.
+// This file holds a store's life: opening it on an engine, one user at a time, closing it. What it
+// stores is the business of commit.go, pack.go, load.go, checkpoint.go and recover.go.
 
 package spill
 
@@ -248,8 +247,7 @@ func (s *Store) spanOf(block uint32) (span, bool) {
 	return s.spans[i], true
 }
 
-// forgetBlocks notes that blocks are dropped. What is known of a round goes with its
-// last block.
+// forgetBlocks notes that blocks are dropped. What is known of a round goes with its last block.
 func (s *Store) forgetBlocks(blocks []uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,8 +265,7 @@ func (s *Store) forgetBlocks(blocks []uint32) {
 	}
 }
 
-// spanAt returns the index of the last span that begins at block or before; -1:
-// there is none.
+// spanAt returns the index of the last span that begins at block or before; -1: there is none.
 func spanAt(spans []span, block uint32) int {
 	return sort.Search(len(spans), func(i int) bool { return spans[i].first > block }) - 1
 }

@@ -27,8 +27,7 @@ type Options struct {
 	// NoSandbox starts the browser without its sandbox. The sandbox protects the machine from
 	// pages; root, and many containers, cannot have it. Use it only where the container is one.
 	NoSandbox bool
-	// Tabs is how many pages are rendered at once at most; more wait, under their leases. Zero
-	// means 4.
+	// Tabs is how many pages are rendered at once at most; more wait, under their leases. Zero means 4.
 	Tabs int
 	// Memory is the maximum number of bytes for the scripts of a tab. A page that wants more
 	// crashes its tab. Zero means 512 MiB.

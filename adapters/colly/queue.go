@@ -34,10 +34,9 @@ type Options struct {
 	// meanwhile. Each contact may take Transport.Timeout, 10 seconds if that is zero, instead
 	// of the collector's timeout. Without Follow the target becomes a request of its own.
 	Follow bool
-	// OnRefused, if set, is called for each URL that leaves the queue without a page and
-	// without a call of OnError: the collector's filters or robots.txt forbid it, a
-	// callback aborted it, or its Meta cannot be read. r has the URL, depth and Ctx. It is
-	// called by the thread that had the URL.
+	// OnRefused, if set, is called for each URL that leaves the queue without a page and without a call
+	// of OnError: the collector's filters or robots.txt forbid it, a callback aborted it, or its Meta
+	// cannot be read. r has the URL, depth and Ctx. It is called by the thread that had the URL.
 	OnRefused func(r *colly.Request, err error)
 }
 

@@ -1,12 +1,10 @@
-// Package frontierotel publishes the figures of a frontier, and of its crawler, by
-// OpenTelemetry:
+// Package frontierotel publishes the figures of a frontier, and of its crawler, by OpenTelemetry:
 //
 //	f, err := frontier.Open(ctx, frontier.Options{})
 //	reg, err := frontierotel.Register(provider.Meter("frontier"), metrics.Frontier(f, metrics.Options{}))
 //
-// Hooks add what only callbacks know: events, failures, and the durations of fetches and
-// the lateness of contacts as histograms. Package crawler/figures has the Source of a
-// crawler.
+// Hooks add what only callbacks know: events, failures, and the durations of fetches and the lateness
+// of contacts as histograms. Package crawler/figures has the Source of a crawler.
 //
 // The API has no instrument for a histogram that is read instead of recorded:
 // frontier.url.wait.duration comes from Producer, which a reader of the SDK takes.

@@ -21,8 +21,7 @@ import (
 //	err := f.Done(l, outcome)
 //	end(outcome)
 //
-// Its attributes have the host and the URL, without a user and a password: unlike a metric,
-// a span may.
+// Its attributes have the host and the URL, without a user and a password: unlike a metric, a span may.
 func StartLease(ctx context.Context, tracer trace.Tracer, l frontier.Lease) (_ context.Context, end func(frontier.Outcome)) {
 	about := []attribute.KeyValue{
 		attribute.String("server.address", l.Host), attribute.Int("frontier.priority", l.Priority),

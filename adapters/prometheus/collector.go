@@ -1,5 +1,4 @@
-// Package frontierprometheus publishes the figures of a frontier, and of its crawler, to
-// Prometheus:
+// Package frontierprometheus publishes the figures of a frontier, and of its crawler, to Prometheus:
 //
 //	f, err := frontier.Open(ctx, frontier.Options{})
 //	prometheus.MustRegister(frontierprometheus.Collector(metrics.Frontier(f, metrics.Options{})))

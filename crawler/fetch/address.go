@@ -11,12 +11,11 @@ import (
 	"strings"
 )
 
-// Addresses returns the addresses of a URL's host in the order in which Fetch would try them,
-// without forbidden ones: IPv4 and IPv6 alternate, and a family without a route from this machine
-// comes last. Pass them in Request.Addrs to send the request to one of them. The result is empty if
-// Fetch does not look addresses up: through a proxy, or with a Dial but no Lookup. With
-// Options.ProxyLookup, the result for a host behind a proxy has all addresses found, or none. Errors
-// are of type *Error.
+// Addresses returns the addresses of a URL's host in the order in which Fetch would try them, without
+// forbidden ones: IPv4 and IPv6 alternate, and a family without a route from this machine comes last.
+// Pass them in Request.Addrs to send the request to one of them. The result is empty if Fetch does not
+// look addresses up: through a proxy, or with a Dial but no Lookup. With Options.ProxyLookup, the
+// result for a host behind a proxy has all addresses found, or none. Errors are of type *Error.
 func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, error) {
 	if f.opts.Lookup == nil {
 		return nil, nil

@@ -44,9 +44,8 @@ func (c Class) String() string {
 type Error struct {
 	URL   string
 	Class Class
-	// Stale means that the server closed a connection kept from an earlier fetch instead of
-	// answering on it. That says little about the host: the next request to it uses a new
-	// connection.
+	// Stale means that the server closed a connection kept from an earlier fetch instead of answering
+	// on it. That says little about the host: the next request to it uses a new connection.
 	Stale bool
 	Err   error
 }

@@ -1,5 +1,4 @@
-// This file sends one request and reads its answer. It does not deal with robots.txt, links or
-// pacing.
+// This file sends one request and reads its answer. It does not deal with robots.txt, links or pacing.
 
 package fetch
 
@@ -42,10 +41,9 @@ type Request struct {
 	// Addrs, if not empty, are the addresses to connect to, best first: the result of Addresses.
 	// The others are tried when the first does not answer. They have no effect with a Proxy.
 	Addrs []netip.Addr
-	// Contact, if set, is called before another address than the first of Addrs is contacted: when
-	// the addresses before it have failed or, if it was dialled because they did not respond,
-	// before a byte is sent. If it returns an error, Fetch sends nothing and returns the error,
-	// wrapped.
+	// Contact, if set, is called before another address than the first of Addrs is contacted: when the
+	// addresses before it have failed or, if it was dialled because they did not respond, before a byte
+	// is sent. If it returns an error, Fetch sends nothing and returns the error, wrapped.
 	Contact func(netip.Addr) error
 	// Admit, if set, is called with the response's header. If it returns an error, the body is not read:
 	// the Result has no body, and Fetch returns an *Error of class Unwanted that wraps it.

@@ -1,6 +1,5 @@
-// This file keeps connections for the next request to the same host, as far as that is polite: no
-// more than were in use at once, idle, for a short time, and only after an answer that was read to
-// its end.
+// This file keeps connections for the next request to the same host, as far as that is polite: no more
+// than were in use at once, idle, for a short time, and only after an answer that was read to its end.
 
 package fetch
 

@@ -28,10 +28,9 @@ type Module struct {
 	speak        func(context.Context, *Contact) error
 }
 
-// NewModule returns a Fetcher for URLs of a scheme with a default port. For each URL it calls
-// speak, which sends at most one request on connections of the Contact, and fills in its Result:
-// Status in HTTP's terms, Header, Body. The error of speak is classified; it may be an *Error with
-// a Class.
+// NewModule returns a Fetcher for URLs of a scheme with a default port. For each URL it calls speak,
+// which sends at most one request on connections of the Contact, and fills in its Result: Status in
+// HTTP's terms, Header, Body. The error of speak is classified; it may be an *Error with a Class.
 //
 // The Options UserAgent, TLS, cookies, headers of Sites and those about HTTP have no effect. Proxy
 // must be nil, because bypassing a proxy would not be what its user wants; hosts to which Sites give
@@ -108,8 +107,7 @@ func (m *Module) Fetch(ctx context.Context, r Request) (*Result, error) {
 type Contact struct {
 	Request Request
 	Result  *Result
-	// Path is the part of the URL after the host, as written and without a fragment; it may be
-	// empty.
+	// Path is the part of the URL after the host, as written and without a fragment; it may be empty.
 	Path string
 
 	opts    *Options

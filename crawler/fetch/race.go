@@ -23,8 +23,7 @@ const (
 	// stagger is the wait for an address before the next one is tried in parallel (RFC 8305 section
 	// 5, "Connection Attempt Delay").
 	stagger = 250 * time.Millisecond
-	// maxTried is how many addresses are tried: more are no host's, but a list of
-	// strangers' addresses.
+	// maxTried is how many addresses are tried: more are no host's, but a list of strangers' addresses.
 	maxTried = 16
 	// routeMemory is how long a family of addresses without a route comes last.
 	routeMemory = time.Minute

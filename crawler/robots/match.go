@@ -29,8 +29,7 @@ type rule struct {
 	end     bool // the pattern ended in $: it must match to the end of the URL
 }
 
-// newRule compiles the value of an Allow or Disallow line. The rule keeps no part
-// of value.
+// newRule compiles the value of an Allow or Disallow line. The rule keeps no part of value.
 func newRule(value string, allow bool, line int) rule {
 	r := rule{allow: allow, line: int32(line)}
 	if n := len(value) - 1; n >= 0 && value[n] == '$' {

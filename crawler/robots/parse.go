@@ -104,8 +104,7 @@ func (p *parser) parseLine(line []byte) {
 			p.robots.sitemaps = append(p.robots.sitemaps, s)
 		}
 	}
-	// Any other line is ignored and, as RFC 9309 section 2.2.4 wants, leaves the
-	// groups as they are.
+	// Any other line is ignored and, as RFC 9309 section 2.2.4 wants, leaves the groups as they are.
 }
 
 func (p *parser) agent(value string) {

@@ -154,17 +154,15 @@ type Rules struct {
 // Decision is the decision about one URL, with its reason.
 type Decision struct {
 	Allowed bool
-	// Pattern is the deciding pattern in percent-encoded form; empty if no rule
-	// matched.
+	// Pattern is the deciding pattern in percent-encoded form; empty if no rule matched.
 	Pattern string
 	// Line is the deciding rule's line in the file, counted from 1; 0 if no line decided.
 	Line int
 }
 
-// Allowed reports whether target may be fetched. A target that begins with a
-// slash is a path with its query ("/a?b=c"); anything else is a URL, with or
-// without its scheme. A fragment is ignored. Allowed allocates only for targets
-// that are not in percent-encoded form already.
+// Allowed reports whether target may be fetched. A target that begins with a slash is a path with its
+// query ("/a?b=c"); anything else is a URL, with or without its scheme. A fragment is ignored. Allowed
+// allocates only for targets that are not in percent-encoded form already.
 func (r *Rules) Allowed(target string) bool { return r.Decide(target).Allowed }
 
 // Decide returns Allowed's decision with its reason, for logs and for answers to site owners.

@@ -17,9 +17,8 @@ const nodeSize = int(unsafe.Sizeof(node{}))
 // node is the literal prefix of one or more rules: what precedes the first wildcard. The nodes are
 // sorted by it.
 //
-// The nodes that are prefixes of a path are the last node that is not after the path, or its
-// ancestors: everything that sorts between a text and a longer text with this prefix has the
-// prefix, too.
+// The nodes that are prefixes of a path are the last node that is not after the path, or its ancestors:
+// everything that sorts between a text and a longer text with this prefix has the prefix, too.
 type node struct {
 	rule, size int32 // the text is the first size bytes of this rule's pattern
 	parent     int32 // the longest other node that begins this one, or -1

@@ -1,5 +1,4 @@
-// This file groups the blocks of a class into spans, and decides which memory returns to the
-// system.
+// This file groups the blocks of a class into spans, and decides which memory returns to the system.
 
 package arena
 

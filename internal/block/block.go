@@ -77,8 +77,7 @@ func (t *Table) RestoreDead(id uint32, bits []byte) {
 	}
 }
 
-// RestoreWhole adds a block without parts on opening, and returns the number of its unfinished
-// records.
+// RestoreWhole adds a block without parts on opening, and returns the number of its unfinished records.
 func (t *Table) RestoreWhole(id uint32, records int) (live int) {
 	t.Made(id)
 	live = records

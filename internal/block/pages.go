@@ -13,8 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/offheap"
 )
 
-// block is a stored block. Its records that are not finished are live. The zero
-// block is none.
+// block is a stored block. Its records that are not finished are live. The zero block is none.
 type block struct {
 	dead  arena.Ref // bitmap of the finished positions; 0: none is
 	state uint32    // twice the number of live records; odd while it is in Table.dirty

@@ -10,8 +10,7 @@ const (
 	perBlock    = 21      // hashes per block of 256 bits: 12 bits each
 )
 
-// Filter is a split-block Bloom filter that grows: a full level is followed by
-// one twice as large.
+// Filter is a split-block Bloom filter that grows: a full level is followed by one twice as large.
 //
 // The zero value is an empty filter. Not safe for concurrent use.
 type Filter struct {

@@ -1,11 +1,10 @@
 // Package clock relates the two kinds of time of a frontier, and detects when the wall clock was
 // set. It owns the last readings of both clocks.
 //
-// Both kinds are in nanoseconds since the clock was made. A moment is measured by a monotonic
-// clock, which cannot be set: when a host may be contacted, when a lease ends, the current time. A
-// date is measured by the wall clock: when a scheduled URL is due, when a block or the period of a
-// limit ends. Their difference is the lead, which is 0 at first. The time of day is that of the
-// wall clock.
+// Both kinds are in nanoseconds since the clock was made. A moment is measured by a monotonic clock,
+// which cannot be set: when a host may be contacted, when a lease ends, the current time. A date is
+// measured by the wall clock: when a scheduled URL is due, when a block or the period of a limit ends.
+// Their difference is the lead, which is 0 at first. The time of day is that of the wall clock.
 //
 // Look must not run twice at once: its caller holds the frontier's lock. All other methods need no
 // lock.

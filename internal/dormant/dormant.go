@@ -51,9 +51,8 @@ func (d *Hosts) Depart(host uint32) (place int32) {
 	return int32(n & placeMask)
 }
 
-// Pop removes the first entry if the calls before it are settled; underWay is the number of
-// youngest calls that are not. It returns the host, and the place that the host has if the entry is
-// valid.
+// Pop removes the first entry if the calls before it are settled; underWay is the number of youngest
+// calls that are not. It returns the host, and the place that the host has if the entry is valid.
 func (d *Hosts) Pop(underWay int) (host uint32, place int32, ok bool) {
 	if d.Len() == 0 {
 		return 0, 0, false

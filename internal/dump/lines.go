@@ -176,8 +176,7 @@ func (l *lineWriter) scope(name string, s row.Scope) {
 	l.text("name", s.Name)
 }
 
-// delay writes one of the shipped policies: {"fixed":"5s"} or
-// {"factor":10,"min":"1s","max":"30s"}.
+// delay writes one of the shipped policies: {"fixed":"5s"} or {"factor":10,"min":"1s","max":"30s"}.
 func (l *lineWriter) delay(name string, d row.Delay) {
 	if d.Kind == row.NoDelay {
 		return

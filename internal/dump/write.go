@@ -115,8 +115,7 @@ func (w *Writer) appendHost(dst []byte, host string) []byte {
 	return append(escaped(dst, w.name), 0, 1)
 }
 
-// escaped appends s in a form in which s followed by a 0 and a 1 sorts before every continuation of
-// s.
+// escaped appends s in a form in which s followed by a 0 and a 1 sorts before every continuation of s.
 func escaped(dst, s []byte) []byte {
 	if bytes.IndexByte(s, 0) < 0 {
 		return append(dst, s...)

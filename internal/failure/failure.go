@@ -1,5 +1,4 @@
-// Package failure decides what an HTTP status, or the lack of one, means for a URL and for
-// its host.
+// Package failure decides what an HTTP status, or the lack of one, means for a URL and for its host.
 package failure
 
 import (

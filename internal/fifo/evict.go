@@ -118,9 +118,8 @@ const (
 	PurgedPart   = 16
 )
 
-// Purge finishes dead records at the head of a queue, within the given number of steps. It returns
-// the remaining steps, how many records it finished, and whether the head is now alive or the queue
-// empty.
+// Purge finishes dead records at the head of a queue, within the given number of steps. It returns the
+// remaining steps, how many records it finished, and whether the head is now alive or the queue empty.
 func (s *Store) Purge(q *Queue, d Dead, steps int) (left, removed int, clean bool) {
 	for steps > 0 && !clean {
 		switch {

@@ -1,12 +1,11 @@
 // Package fifo implements the queues of waiting URLs: a queue is a FIFO of records in memory and in
 // blocks on disk.
 //
-// A Queue has three stretches: front, records in memory; chain, parts of blocks on disk; back,
-// records in memory that came later. A record may be both in memory and in a block: then the
-// block's copy is marked as taken, and dropping the one in memory (Evict) only clears the mark: see
-// package block. The package owns the links between the records of queues, and the walks through
-// them. It does not count URLs, and does not depend on hosts. It has no lock: callers hold the
-// frontier's.
+// A Queue has three stretches: front, records in memory; chain, parts of blocks on disk; back, records
+// in memory that came later. A record may be both in memory and in a block: then the block's copy is
+// marked as taken, and dropping the one in memory (Evict) only clears the mark: see package block. The
+// package owns the links between the records of queues, and the walks through them. It does not count
+// URLs, and does not depend on hosts. It has no lock: callers hold the frontier's.
 package fifo
 
 import (

@@ -1,11 +1,10 @@
 // This file walks through the queues of one owner, in steps, while records are added to and removed
 // from them.
 //
-// A walk visits the parts on disk first and then the records in memory, so that records read from
-// disk during the walk are seen at least once; records of the owner may not be evicted meanwhile.
-// In memory the walk is positioned before a record; if that record leaves, the walk moves on. A
-// record that waits during the whole walk is seen once or twice; one that arrives or leaves
-// meanwhile may be missed.
+// A walk visits the parts on disk first and then the records in memory, so that records read from disk
+// during the walk are seen at least once; records of the owner may not be evicted meanwhile. In memory
+// the walk is positioned before a record; if that record leaves, the walk moves on. A record that waits
+// during the whole walk is seen once or twice; one that arrives or leaves meanwhile may be missed.
 
 package fifo
 

@@ -19,9 +19,8 @@ type Index struct {
 	slots    int // of all segments
 }
 
-// indexSegment is an open-addressing table with linear probing. A host's slot
-// follows from its tag, so a table of another size keeps their order, and no
-// host is looked at when it is made.
+// indexSegment is an open-addressing table with linear probing. A host's slot follows from its tag, so
+// a table of another size keeps their order, and no host is looked at when it is made.
 type indexSegment struct {
 	slots offheap.Array[indexSlot]
 	n     int

@@ -94,9 +94,8 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// splitPort splits an authority without user into host and port. A host in brackets is an IPv6
-// address, which is returned in its shortest form; an IPv4-mapped address is returned as the IPv4
-// address.
+// splitPort splits an authority without user into host and port. A host in brackets is an IPv6 address,
+// which is returned in its shortest form; an IPv4-mapped address is returned as the IPv4 address.
 func splitPort(s string) (host, port string, err error) {
 	if strings.HasPrefix(s, "[") {
 		inner, rest, ok := strings.Cut(s[1:], "]")
@@ -113,9 +112,8 @@ func splitPort(s string) (host, port string, err error) {
 	return host, port, nil
 }
 
-// plainHost quickly finds the host of the usual kind of URL: http or https, and a host of
-// lower-case letters, digits, dots and hyphens before a slash or the end, without spaces and
-// controls anywhere.
+// plainHost quickly finds the host of the usual kind of URL: http or https, and a host of lower-case
+// letters, digits, dots and hyphens before a slash or the end, without spaces and controls anywhere.
 func plainHost(s string) (string, bool) {
 	rest, ok := strings.CutPrefix(s, "http://")
 	if !ok {

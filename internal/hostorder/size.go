@@ -140,8 +140,7 @@ func (s *Sizes) Largest(n, looks int, waiting func(id uint32) int32) []Sized {
 	return found[:min(n, len(found))]
 }
 
-// Check calls bad unless each host up to number top is in the list of its size class, and in no
-// other.
+// Check calls bad unless each host up to number top is in the list of its size class, and in no other.
 func (s *Sizes) Check(bad func(string, ...any), top uint32, waiting func(id uint32) int32) {
 	if !s.Asked() {
 		return

@@ -84,8 +84,7 @@ func (k *URLs) keep(m storage.Mark) {
 // BeginRound begins a round of moving. fresh is an empty set.
 func (k *URLs) BeginRound(fresh *seen.Set) { k.older, k.recent = k.recent, fresh }
 
-// Keep ensures that mark i of the list outlives the current round: its checkpoint will not cover
-// it.
+// Keep ensures that mark i of the list outlives the current round: its checkpoint will not cover it.
 func (k *URLs) Keep(i int) { k.keep(k.log.at(i)) }
 
 // EndRound ends a round whose checkpoint covers the first n marks of the list: they are forgotten.

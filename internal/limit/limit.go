@@ -327,8 +327,7 @@ func (b *Book) usageUnder(id uint32, e *Each) *hostUsage {
 	return u
 }
 
-// own returns the separate limits of a host, and how much of them it has used; nil if there are
-// none.
+// own returns the separate limits of a host, and how much of them it has used; nil if there are none.
 func (b *Book) own(id uint32, host []byte) (*Each, *hostUsage) {
 	e := b.each(host)
 	if e == nil {

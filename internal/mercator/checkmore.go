@@ -17,8 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 )
 
-// bundled checks the leases of a host that are bundles (F1), and returns how many lanes its
-// leases use.
+// bundled checks the leases of a host that are bundles (F1), and returns how many lanes its leases use.
 func (k *Checker) bundled(host uint32) (lanes int32) {
 	c := k.c
 	members := map[uint32]int32{}
@@ -44,8 +43,7 @@ func (k *Checker) bundled(host uint32) (lanes int32) {
 	return lanes + int32(len(members))
 }
 
-// departures checks that each host that may leave will do so, and that no row is
-// overlooked (F9).
+// departures checks that each host that may leave will do so, and that no row is overlooked (F9).
 func (k *Checker) departures() {
 	c := k.c
 	queued := map[uint32]bool{}
@@ -244,8 +242,7 @@ func (k *Checker) Counts(rows map[string]row.Count) {
 	}
 }
 
-// crawlOffers checks that a crawl is in the heaps if and only if it has something
-// to offer.
+// crawlOffers checks that a crawl is in the heaps if and only if it has something to offer.
 func (k *Checker) crawlOffers(slot int, x *Crawl) {
 	some := func(from, to int) bool {
 		for p := from; p <= to; p++ {

@@ -234,8 +234,7 @@ func (s *Core) idlesUntil(id uint32) int64 {
 	return until
 }
 
-// LeaseNumber is the number of the lease with this token: later ones have higher
-// numbers.
+// LeaseNumber is the number of the lease with this token: later ones have higher numbers.
 func (t *tables) LeaseNumber(token uint64) uint64 { return token ^ t.Hash(hostkey.Bytes("token")) }
 
 // TroubleKept reports whether a row has what must be known about a host's failures.
@@ -269,8 +268,7 @@ func (s *Core) Unlearn(id uint32, now, reopened int64) {
 	}
 }
 
-// FreeFrom notes that a host in trouble may not be contacted before at, even without its
-// trouble.
+// FreeFrom notes that a host in trouble may not be contacted before at, even without its trouble.
 func (t *troubleTable) FreeFrom(id uint32, at int64) {
 	if state := t.Troubles[id]; at > state.Free {
 		state.Free = at
@@ -343,8 +341,7 @@ func (s *Core) NextLost(now int64) (id, queue uint32) {
 	return 0, 0
 }
 
-// unlist takes the first host off the list. It is listed again where it is
-// settled, if need be.
+// unlist takes the first host off the list. It is listed again where it is settled, if need be.
 func (t *troubleTable) unlist(id uint32) {
 	if t.Lost = t.Lost[1:]; len(t.Lost) == 0 {
 		t.Lost = nil

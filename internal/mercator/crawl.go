@@ -136,12 +136,10 @@ func (s *Core) setLevel(h *Host, qid uint32, level uint8) {
 // immediatePriority is above all others: see Immediate.
 const immediatePriority = row.MaxPriorities + 1
 
-// crawlsKept is how many crawls without URLs and settings are remembered for
-// their counters.
+// crawlsKept is how many crawls without URLs and settings are remembered for their counters.
 const crawlsKept = 256
 
-// Crawl is one crawl. It is named by their place in Core.Crawls,
-// their slot; slot 0 is crawl 0.
+// Crawl is one crawl. It is named by their place in Core.Crawls, their slot; slot 0 is crawl 0.
 //
 // Invariants: unless crawl 0 is the only one so far, it is in Core.offers, under
 // its pass, while it runs and one of its lists of priorities is not empty; and in
@@ -181,8 +179,7 @@ const (
 	CrawlLimited           // one with a period is
 )
 
-// stoppedCrawl is a stopped crawl whose ready hosts must be looked at: they may occupy
-// slots of groups.
+// stoppedCrawl is a stopped crawl whose ready hosts must be looked at: they may occupy slots of groups.
 type stoppedCrawl struct {
 	slot  uint32
 	level int
@@ -236,8 +233,7 @@ func (t *tables) slotOf(id uint32) uint32 {
 	return s
 }
 
-// single reports whether crawl 0 is the only one there has been. Then there is nothing to
-// choose.
+// single reports whether crawl 0 is the only one there has been. Then there is nothing to choose.
 func (t *crawlTable) single() bool { return len(t.Crawls) == 1 }
 
 // FindCrawl returns a crawl by its number, or nil.
@@ -251,8 +247,7 @@ func (t *crawlTable) FindCrawl(id uint32) *Crawl {
 // CrawlOf returns the crawl of a queue.
 func (t *crawlTable) CrawlOf(q *Queue) *Crawl { return t.Crawls[q.crawl] }
 
-// restCrawl lets a crawl that has nothing and is as by default be forgotten, in
-// its turn.
+// restCrawl lets a crawl that has nothing and is as by default be forgotten, in its turn.
 func (t *crawlTable) restCrawl(s uint32) {
 	x := t.Crawls[s]
 	if s == 0 || x.idle || !x.Nothing() {
@@ -302,8 +297,7 @@ func (s *Core) SetCrawl(id uint32, set CrawlSettings, youngest uint64, now int64
 	s.restCrawl(slot)
 }
 
-// JudgeCrawl stops a crawl, or lets it go on, as its settings and what it has used
-// say.
+// JudgeCrawl stops a crawl, or lets it go on, as its settings and what it has used say.
 func (s *Core) JudgeCrawl(x *Crawl, now int64) {
 	stop, until := crawlRuns, instant.None
 	if s.Limits != nil {

@@ -23,8 +23,7 @@ func (s *Core) DeadStored(q *Queue) tombstone.Dead {
 	return s.StoredTombstones.Of(s.Name(s.Hosts.At(q.Host)), s.CrawlOf(q).ID)
 }
 
-// LeaseDead returns the number of the last deletion that a lease's record fell
-// to, or 0.
+// LeaseDead returns the number of the last deletion that a lease's record fell to, or 0.
 func (s *Core) LeaseDead(l *Lease) uint64 {
 	if l.Record == 0 || s.Tombstones.Len() == 0 {
 		return l.Dead

@@ -28,8 +28,7 @@ func (h *Host) saved() bool {
 	return h.Has(Stored) && !h.Has(Unsaved|Behind)
 }
 
-// Depart lets a host leave that rests, when everything submitted so far is
-// settled.
+// Depart lets a host leave that rests, when everything submitted so far is settled.
 func (s *Core) Depart(id uint32) {
 	h := s.Hosts.At(id)
 	if !h.Learned() && h.Group != 0 {
@@ -88,8 +87,7 @@ func (s *Core) Saves() (rows []storage.Row, hosts []uint32) {
 	return rows, hosts
 }
 
-// Absentee is a host that was not in memory when a call needed it, and what the
-// Spill said about it.
+// Absentee is a host that was not in memory when a call needed it, and what the Spill said about it.
 type Absentee struct {
 	Hash  uint64
 	Host  string
@@ -112,8 +110,7 @@ func (s *Core) Absent(a *Absentee) bool {
 	return true
 }
 
-// ComeBack makes a's host resident if it has a row and is not. youngest is the token of the last
-// lease.
+// ComeBack makes a's host resident if it has a row and is not. youngest is the token of the last lease.
 func (s *Core) ComeBack(a *Absentee, youngest uint64, now int64) {
 	if !a.Known || !a.Found || s.Lookup(a.Hash, a.Host) != 0 {
 		return
@@ -219,8 +216,7 @@ func (s *Core) TroubleOfRow(saved *row.Host, youngest uint64, now int64) trouble
 	return t
 }
 
-// DueOfRow returns when a host with this row may be contacted, and which clock
-// determines that.
+// DueOfRow returns when a host with this row may be contacted, and which clock determines that.
 func (s *Core) DueOfRow(saved *row.Host, now int64) (int64, Why) {
 	due := s.Clock.Moment(instant.FromMillis(saved.Due))
 	if saved.Due != 0 { // the clock may have been set ahead since: in doubt it was before

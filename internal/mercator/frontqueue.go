@@ -6,10 +6,9 @@
 // each bound host that may be contacted now and has URLs of priority f. A host's queue is in at most
 // one list at a time, so both are linked through the queue itself. Each crawl has its own.
 //
-// Crawls take turns by weight: each has a time of its own that advances by 1/weight with each
-// hand-out, and of those with something to offer the one that is least advanced comes next
-// (start-time fair queueing; Goyal, Vin and Cheng, 1996). A crawl that comes back has not saved up
-// turns.
+// Crawls take turns by weight: each has a time of its own that advances by 1/weight with each hand-out,
+// and of those with something to offer the one that is least advanced comes next (start-time fair
+// queueing; Goyal, Vin and Cheng, 1996). A crawl that comes back has not saved up turns.
 
 package mercator
 
@@ -119,8 +118,7 @@ func (t *tables) bind(h *Host) {
 // turn is how far a crawl of weight 1 advances with a hand-out.
 const turn = 1 << 24
 
-// mostPass is what a crawl's pass may come to before all of them begin anew, long
-// before one overflows.
+// mostPass is what a crawl's pass may come to before all of them begin anew, long before one overflows.
 const mostPass = 1 << 62
 
 // offer notes that the crawl's lists, or whether it runs, have changed.

@@ -21,8 +21,7 @@ import (
 // groupBit distinguishes a group from a host in Core.Pace.
 const groupBit = 1 << 31
 
-// Group is the record of one group. It contains no pointers. Its heaps are in
-// Core.grouped.
+// Group is the record of one group. It contains no pointers. Its heaps are in Core.grouped.
 type Group struct {
 	opens   int64     // no slot may be given before
 	Free    int64     // when a slot may be given: next of its slots
@@ -157,8 +156,7 @@ func (s *Core) RequeueGroup(id uint32) {
 	}
 }
 
-// groupKey is when one of the group's hosts may get a slot; never if that does not
-// depend on time.
+// groupKey is when one of the group's hosts may get a slot; never if that does not depend on time.
 func (t *groupTable) groupKey(g *Group) int64 {
 	switch {
 	case g.Used >= g.Limit:
@@ -246,8 +244,7 @@ func (s *Core) MoveHost(id, group uint32, now int64) {
 	}
 }
 
-// joinGroup makes a host, which is in no structure of its group, a member of
-// another.
+// joinGroup makes a host, which is in no structure of its group, a member of another.
 func (t *groupTable) joinGroup(h *Host, id uint32) {
 	if h.Group == id {
 		return
@@ -282,8 +279,7 @@ func (t *groupTable) lone(id uint32, g *Group) {
 	}
 }
 
-// lonelyAtOnce is how many groups without members are looked at for each one that
-// is named.
+// lonelyAtOnce is how many groups without members are looked at for each one that is named.
 const lonelyAtOnce = 4
 
 // SweepGroups forgets groups without members whose time has passed.
@@ -360,8 +356,7 @@ func (s *Core) Assign(id uint32, name string, now int64) {
 	s.MoveHost(id, group, now)
 }
 
-// slots are the lanes of a host or group. Callers pass their number, so that it may
-// change at any time.
+// slots are the lanes of a host or group. Callers pass their number, so that it may change at any time.
 //
 // The zero value has no lane in use and none that keeps a distance.
 type slots struct {
@@ -447,8 +442,7 @@ func (s *Core) allowed(id uint32) int32 {
 	return n
 }
 
-// lanesOf returns the host's lanes; nil if it has at most one lease, which its place
-// shows.
+// lanesOf returns the host's lanes; nil if it has at most one lease, which its place shows.
 func (t *laneTable) lanesOf(id uint32) *hostLanes {
 	if len(t.laned) == 0 {
 		return nil

@@ -89,11 +89,10 @@ type BadChoice struct {
 	Panicked  any
 }
 
-// Next chooses the crawl, host and queue of the next hand-out. It asks the selector once,
-// for what the crawl has to offer, and again if everything it chose turns out not to be
-// due, until the lock should be released because too many hosts were found in vain: then
-// Core.more is set. Afterwards the host is in place loading, with its group's slot. If there
-// are crawls, only they have a turn.
+// Next chooses the crawl, host and queue of the next hand-out. It asks the selector once, for what the
+// crawl has to offer, and again if everything it chose turns out not to be due, until the lock should
+// be released because too many hosts were found in vain: then Core.more is set. Afterwards the host is
+// in place loading, with its group's slot. If there are crawls, only they have a turn.
 func (s *Core) Next(now int64, crawls []uint32) (Choice, bool, *BadChoice) {
 	s.Advance(now)
 	if now < s.StartsAt {
@@ -143,9 +142,8 @@ func (s *Core) available(mask uint64) []int {
 	return s.avail[:n]
 }
 
-// nextOf takes the crawl's first ready host of level p, or else binds hosts from
-// its front queue p until one is due. It returns the host's queue, or 0, and
-// counts those that were not.
+// nextOf takes the crawl's first ready host of level p, or else binds hosts from its front queue p
+// until one is due. It returns the host's queue, or 0, and counts those that were not.
 func (s *Core) nextOf(x *Crawl, p int, now int64, inVain *int) uint32 {
 	for ; x.Lists[Readies].At[p].first != 0 && *inVain < bindAtOnce; *inVain++ {
 		qid := x.Lists[Readies].At[p].first

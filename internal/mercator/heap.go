@@ -89,11 +89,10 @@ func (w *dueWalk) Pop() any {
 
 // Which of a group's due hosts gets a slot.
 //
-// The most urgent does: the one with the highest priority of its URLs, and of those the
-// one that is due longest. But the worth of a priority is limited: a host for which
-// agePerLevel slots were given for each level between it and the others comes first, so
-// that none starves. With the selector Strict, which lets low priorities starve, it never
-// does.
+// The most urgent does: the one with the highest priority of its URLs, and of those the one that is due
+// longest. But the worth of a priority is limited: a host for which agePerLevel slots were given for
+// each level between it and the others comes first, so that none starves. With the selector Strict,
+// which lets low priorities starve, it never does.
 //
 // Names of one domain cost nothing, and one name with many pages would have to wait for all
 // of them: so each that already waits with the same urgency puts the next one of its domain
@@ -123,9 +122,8 @@ func (t *tables) urgency(h *Host) uint32 {
 	return uint32(most)
 }
 
-// A rank has an age above dueBits bits with a due moment in milliseconds, which are
-// enough for 34 years since Open. An age is counted from where the group's given
-// was set back last, so it may be negative.
+// A rank has an age above dueBits bits with a due moment in milliseconds, which are enough for 34 years
+// since Open. An age is counted from where the group's given was set back last, so it may be negative.
 const (
 	dueBits = 40
 	mostAge = 1<<(63-dueBits) - 1
@@ -203,8 +201,7 @@ func (s *Core) queueUp(id uint32, now int64) {
 	s.RequeueGroup(h.Group)
 }
 
-// await puts a host, which is in no structure, among those that wait for a slot of their
-// group.
+// await puts a host, which is in no structure, among those that wait for a slot of their group.
 func (t *tables) await(g *Group, it timeheap.Item) {
 	h := t.Hosts.At(it.ID)
 	t.Put(h, Queued)

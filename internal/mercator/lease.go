@@ -32,8 +32,7 @@ type Lease struct {
 	Dead       uint64 // number of the deletion that has the record; 0: none
 }
 
-// firstLease returns the number of the host's latest lease, or 0; its record leads
-// to the others.
+// firstLease returns the number of the host's latest lease, or 0; its record leads to the others.
 func (s *Core) firstLease(id uint32) uint32 {
 	if x := s.lanesOf(id); x != nil {
 		return x.first
@@ -273,8 +272,7 @@ func (s *Core) EndGroups(l *Lease, now int64, due func(*Group) int64) {
 	}
 }
 
-// SettleLease puts a lease's host where it belongs. by says how long its lane and the
-// host must wait.
+// SettleLease puts a lease's host where it belongs. by says how long its lane and the host must wait.
 func (s *Core) SettleLease(l *Lease, now int64, by clocks) {
 	h := s.Hosts.At(l.Host)
 	if x := s.lanesOf(l.Host); x != nil {

@@ -25,8 +25,7 @@ type Restore struct {
 	queues offheap.List[uint32] // of each part
 }
 
-// blockParts are the parts of a block: their numbers are consecutive, since none has been
-// released yet.
+// blockParts are the parts of a block: their numbers are consecutive, since none has been released yet.
 type blockParts struct{ block, first, n uint32 }
 
 // Restore begins to bring blocks back.

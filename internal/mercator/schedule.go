@@ -16,9 +16,8 @@ const (
 	readyAtOnce = 512 // hosts and groups that become due under one lock
 )
 
-// Advance lets time pass: scheduled URLs become waiting, parked hosts get their tokens
-// back, due hosts become ready. It does a bounded amount at once; NextEvent reports that
-// there is more.
+// Advance lets time pass: scheduled URLs become waiting, parked hosts get their tokens back, due hosts
+// become ready. It does a bounded amount at once; NextEvent reports that there is more.
 func (s *Core) Advance(now int64) {
 	s.more = false
 	// What is due before on disk comes first.

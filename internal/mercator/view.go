@@ -22,8 +22,7 @@ func (t *tables) UnreadPart(queue, id uint32) view.Part {
 	return view.Part{Part: t.Blocks.Part(id), Want: t.Blocks.Unread(id), Crawl: t.CrawlNumber(q), Priority: t.PriorityOf(q)}
 }
 
-// BeginWalk begins a walk through the queues of a host that belong to a crawl, or
-// through all.
+// BeginWalk begins a walk through the queues of a host that belong to a crawl, or through all.
 func (t *tables) BeginWalk(id uint32, wanted func(*Queue) bool) *fifo.Walk {
 	w := &fifo.Walk{Owner: id}
 	for qid := t.Hosts.At(id).Queues; qid != 0; qid = t.Queues.At(qid).Sibling {
@@ -176,9 +175,8 @@ func (s *Core) limitedNext(found []timeheap.Item, n int) []timeheap.Item {
 	return found
 }
 
-// listsByUrgency yields ready lists and front queues, those of the highest
-// priority first, and of each priority the ready list first. Crawls that are
-// paused have none.
+// listsByUrgency yields ready lists and front queues, those of the highest priority first, and of each
+// priority the ready list first. Crawls that are paused have none.
 func (t *tables) listsByUrgency() iter.Seq[*list] {
 	return func(yield func(*list) bool) {
 		for p := t.immediate(); p > 0; p-- {

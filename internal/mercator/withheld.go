@@ -1,9 +1,8 @@
 // This file keeps hosts aside that a rule or a limit withholds, until it releases them.
 //
-// A rule is looked up where a host would be handed out: a host that is withheld leaves
-// front queues, ready lists and heaps for its place. No loop over hosts puts a rule in
-// force. When a rule lets hosts go, those of them that are withheld are found in domain
-// order, a few under one lock.
+// A rule is looked up where a host would be handed out: a host that is withheld leaves front queues,
+// ready lists and heaps for its place. No loop over hosts puts a rule in force. When a rule lets hosts
+// go, those of them that are withheld are found in domain order, a few under one lock.
 //
 // Package limit counts what hosts and crawls use; here it gets them.
 
@@ -79,8 +78,7 @@ func (s *Core) WithheldForGood() int64 {
 	return s.Withheld.urls[WithheldPaused] + s.Withheld.urls[WithheldSpent] + s.pausedURLs - s.limitedURLs
 }
 
-// countWithheld notes that n URLs more (or, negative, less) of a crawl wait at hosts
-// that are withheld.
+// countWithheld notes that n URLs more (or, negative, less) of a crawl wait at hosts that are withheld.
 func (s *Core) countWithheld(x *Crawl, why WithheldReason, n int64) {
 	if x.withheld[why] += n; x.Runs() {
 		s.Withheld.urls[why] += n
@@ -222,9 +220,8 @@ func (s *Core) Ruled(scope row.Scope, was, until int64, stops bool, now int64) {
 	}
 }
 
-// withholdReady withholds a ready host at once because of its own rule: it has a slot of
-// its group, for which others wait. Hosts that a wider rule withholds give up their slots
-// when their turn comes.
+// withholdReady withholds a ready host at once because of its own rule: it has a slot of its group, for
+// which others wait. Hosts that a wider rule withholds give up their slots when their turn comes.
 func (s *Core) withholdReady(name string, now int64) {
 	id := s.Lookup(s.Hash(hostkey.Bytes(name)), name)
 	if id == 0 || s.Hosts.At(id).Place != Ready || s.mayServe(id, now) {
@@ -234,8 +231,7 @@ func (s *Core) withholdReady(name string, now int64) {
 	s.withhold(id, now)
 }
 
-// expireAt is the next end of a block or of a limit's period for which a host or crawl
-// waits.
+// expireAt is the next end of a block or of a limit's period for which a host or crawl waits.
 func (s *Core) expireAt() int64 {
 	at := instant.Never
 	if s.Limits != nil {
@@ -249,8 +245,7 @@ func (s *Core) expireAt() int64 {
 	return s.Moment(at)
 }
 
-// expireWithheld ends the blocks and periods whose time has come, and lets withheld hosts go
-// that may.
+// expireWithheld ends the blocks and periods whose time has come, and lets withheld hosts go that may.
 func (s *Core) expireWithheld(now int64) {
 	if !s.endBlocks(now) || s.Limits != nil && !s.endLimits(now) || !s.freeStopped(now) {
 		s.more = true
@@ -261,8 +256,7 @@ func (s *Core) expireWithheld(now int64) {
 	}
 }
 
-// endBlocks ends the blocks whose time has come, and reports whether it came to the
-// end.
+// endBlocks ends the blocks whose time has come, and reports whether it came to the end.
 func (s *Core) endBlocks(now int64) bool {
 	if s.Withheld.Blocks == nil {
 		return true

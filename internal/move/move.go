@@ -8,10 +8,9 @@
 // the record is alive and its new home is set; otherwise it is finished, and the round marks its
 // position in the block as dead.
 //
-// The package owns what rounds remember of queues (Mover), and one round (Round). It identifies
-// queues by number, and hosts by name. Callers of a Mover hold the frontier's lock; a Round takes
-// that lock itself, through its Source, in steps of a bounded number of records, and writes blocks
-// without it.
+// The package owns what rounds remember of queues (Mover), and one round (Round). It identifies queues
+// by number, and hosts by name. Callers of a Mover hold the frontier's lock; a Round takes that lock
+// itself, through its Source, in steps of a bounded number of records, and writes blocks without it.
 package move
 
 import (

@@ -161,8 +161,7 @@ func (m *Mover) keepHomed(id uint32, ref arena.Ref) {
 	m.homed[id] = m.records.Locate(ref)
 }
 
-// takes reports whether a record in memory belongs to the round and still needs a home in
-// a block.
+// takes reports whether a record in memory belongs to the round and still needs a home in a block.
 func (r *Round) takes(x record.Resident) bool {
 	return x.Part() == 0 && x.Seq() != 0 && x.Seq() <= r.maxSeq
 }

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// orderAtOnce is how many queues are looked at under one lock while their order is
-	// found out.
+	// orderAtOnce is how many queues are looked at under one lock while their order is found out.
 	orderAtOnce = 512
 	// deadAtOnce is how many blocks' finished positions are copied under one lock.
 	deadAtOnce = 1024
@@ -184,9 +183,8 @@ type queueKey struct {
 }
 
 // order finds the queues to visit, by priority and age: their hosts get their turns in about this
-// order, and records that are read together should be stored together. It selects queues with
-// records that need a home, and all queues with records in memory if many of these could be
-// evicted.
+// order, and records that are read together should be stored together. It selects queues with records
+// that need a home, and all queues with records in memory if many of these could be evicted.
 func (r *Round) order() {
 	m := r.m
 	r.src.Lock()

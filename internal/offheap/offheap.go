@@ -1,5 +1,4 @@
-// Package offheap stores large tables of pointer-free values outside the Go heap. It owns their
-// memory.
+// Package offheap stores large tables of pointer-free values outside the Go heap. It owns their memory.
 //
 // In the Go heap, the collector lets a process with a table of 1 GB grow to 2 GB, and a table that
 // is replaced by a larger one stays until the next collection. Here memory counts once, and is

@@ -34,8 +34,7 @@ func sysUnmap(b []byte) {
 	}
 }
 
-// sysResize moves b to a place with n bytes, without copying. It returns nil if that is not
-// possible.
+// sysResize moves b to a place with n bytes, without copying. It returns nil if that is not possible.
 func sysResize(b []byte, n int) []byte {
 	addr, _, errno := syscall.Syscall6(syscall.SYS_MREMAP, address(b), uintptr(len(b)), uintptr(n), mremapMayMove, 0, 0)
 	if errno != 0 {

@@ -1,9 +1,8 @@
-// Package quota counts the use of limits, and reports when a limit is reached and when there is
-// room again. A Usage is what a scope, host or crawl has used in the current period; it does not
-// contain the limits, which may change at any time, and are an argument of each call. A Census
-// counts the waiting URLs of a domain. Both are arithmetic on data that the caller stores: they do
-// not depend on hosts, rows or events. Times are in nanoseconds, of one clock that the caller
-// chooses.
+// Package quota counts the use of limits, and reports when a limit is reached and when there is room
+// again. A Usage is what a scope, host or crawl has used in the current period; it does not contain the
+// limits, which may change at any time, and are an argument of each call. A Census counts the waiting
+// URLs of a domain. Both are arithmetic on data that the caller stores: they do not depend on hosts,
+// rows or events. Times are in nanoseconds, of one clock that the caller chooses.
 //
 // It has no lock: callers hold the frontier's.
 package quota

@@ -27,8 +27,7 @@ func Cost(n int) int64 { return arena.Cost(headerSize + n) }
 // Resident is the header and body of a record in memory.
 type Resident []byte
 
-// Next returns the record after this one in its list, or another value that its owner set with
-// SetNext.
+// Next returns the record after this one in its list, or another value that its owner set with SetNext.
 func (r Resident) Next() arena.Ref { return arena.Ref(binary.LittleEndian.Uint32(r)) }
 
 // SetNext sets what Next returns.

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// MaxRetryAfter is the longest Retry-After that is believed; longer ones count
-// as this.
+// MaxRetryAfter is the longest Retry-After that is believed; longer ones count as this.
 const MaxRetryAfter = 30 * 24 * time.Hour
 
 // RetryAfter reads the Retry-After of an answer that came now: seconds or a date, in the forms that Wait and

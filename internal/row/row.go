@@ -1,6 +1,5 @@
-// Package row encodes the small values that a frontier stores by name: its data about hosts and
-// groups, an operator's settings, and what else must survive a crash. It owns no state and takes no
-// lock.
+// Package row encodes the small values that a frontier stores by name: its data about hosts and groups,
+// an operator's settings, and what else must survive a crash. It owns no state and takes no lock.
 //
 // Each kind of row is a struct with a method Row and a function that parses it. A zero field takes
 // no space. A row without content has no value: the store deletes it.

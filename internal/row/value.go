@@ -23,8 +23,7 @@ func CheckValue(key string, v []byte) error {
 	return nil
 }
 
-// valueFollows is the first byte of a row with a value of the program's: an empty value is a row,
-// too.
+// valueFollows is the first byte of a row with a value of the program's: an empty value is a row, too.
 const valueFollows = 1
 
 // Value returns the row of a value of the program's; v nil deletes it.

@@ -145,8 +145,7 @@ func (x *Values[V]) All() iter.Seq2[string, *V] {
 	}
 }
 
-// Visit calls fn with the values that apply to a host, the most specific first, until fn returns
-// false.
+// Visit calls fn with the values that apply to a host, the most specific first, until fn returns false.
 func (x *Values[V]) Visit(host []byte, fn func(*V) bool) {
 	x.visit(host, func(e *entry[V]) bool { return fn(e.value) })
 }

@@ -161,8 +161,7 @@ func (s *Set) Reserve(n int) {
 	}
 }
 
-// All yields the fingerprints of the set, in no particular order. The set must not change
-// meanwhile.
+// All yields the fingerprints of the set, in no particular order. The set must not change meanwhile.
 func (s *Set) All() iter.Seq[[12]byte] {
 	return func(yield func([12]byte) bool) {
 		for i := range s.shards {

@@ -1,9 +1,8 @@
 // Package timed keeps the URLs that wait for their time: records in memory, and blocks on disk.
 //
 // Timed blocks are sorted by due time. For an unread block, memory holds only when its first unread
-// record is due, so a URL scheduled weeks ahead costs nothing. One block at a time is read as far
-// as needed: its first records become resident, with their home in that block, and the rest stays
-// unread.
+// record is due, so a URL scheduled weeks ahead costs nothing. One block at a time is read as far as
+// needed: its first records become resident, with their home in that block, and the rest stays unread.
 //
 // The package owns the order of what is due, in memory (Records) and on disk (Blocks), lists and
 // walks of both, and the notes that records on disk are outdated (Notes). It does not read the
@@ -174,9 +173,8 @@ func (t *Blocks) Soon(rs []Loaded, now, until int64, short bool) int {
 	return len(rs)
 }
 
-// Arrive ends the reading: the first n records become resident, the others stay unread. install
-// takes records that share a part; with wait set, as for records due until waits, they begin to
-// wait.
+// Arrive ends the reading: the first n records become resident, the others stay unread. install takes
+// records that share a part; with wait set, as for records due until waits, they begin to wait.
 func (t *Blocks) Arrive(rs []Loaded, n int, waits int64, install func(part uint32, rs []Loaded, wait bool)) {
 	it := t.reading
 	t.reading = timeheap.Item{}

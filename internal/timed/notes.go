@@ -93,8 +93,7 @@ func (n *Notes) Drop(ms []storage.Mark, s Seen) {
 	}
 }
 
-// TakeStale returns some dropped notes whose rows must be deleted, skipping URLs that have a new
-// note.
+// TakeStale returns some dropped notes whose rows must be deleted, skipping URLs that have a new note.
 func (n *Notes) TakeStale() (ms []storage.Mark, rows []storage.Row) {
 	ms = n.stale[:min(len(n.stale), StaleAtOnce)]
 	for _, m := range ms {

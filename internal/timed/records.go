@@ -73,8 +73,7 @@ func (r *Records) Of(owner uint32) iter.Seq[int] {
 // NeedHome notes records that lie in no block.
 func (r *Records) NeedHome(items ...timeheap.Item) { r.homeless = append(r.homeless, items...) }
 
-// TakeHomeless returns the items recorded with NeedHome since the last call. Their records may be
-// gone.
+// TakeHomeless returns the items recorded with NeedHome since the last call. Their records may be gone.
 func (r *Records) TakeHomeless() []timeheap.Item {
 	items := r.homeless
 	r.homeless = nil

@@ -21,8 +21,7 @@ type Restored struct {
 // Restore begins to bring blocks back.
 func (t *Blocks) Restore() Restored { return Restored{t: t} }
 
-// Block adds a block whose first record is due at a date. Blocks come in the order of their
-// numbers.
+// Block adds a block whose first record is due at a date. Blocks come in the order of their numbers.
 func (r *Restored) Block(b storage.TimedBlock, at int64) error {
 	if b.Block == 0 || b.Count < 1 || b.Count > storage.MaxTimed || b.Priority < 1 {
 		return &storage.CorruptError{Err: fmt.Errorf("timed block %d has %d records of priority up to %d", b.Block, b.Count, b.Priority)}

@@ -77,8 +77,7 @@ func (u *unread) begin() *List {
 	return l
 }
 
-// list appends up to n items to a list, which has room for them, and reports whether there are
-// more.
+// list appends up to n items to a list, which has room for them, and reports whether there are more.
 func (u *unread) list(l *List, n int) bool {
 	for ; n > 0 && l.next <= u.items.Top; n, l.next = n-1, l.next+1 {
 		if it := u.items.At(l.next).Item; it.ID != 0 {

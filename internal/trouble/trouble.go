@@ -140,9 +140,8 @@ func (t *State) Failed(x Failure, b *Backoff, q *Quarantine) {
 // sporadic reports whether a failure is independent of the pace of contacts, so that the step need
 // not be raised, and reverts a slowdown that was in vain.
 //
-// A refusal that asks for time depends on the pace. For other failures only their frequency shows:
-// rare failures first cause a slower pace, and if they are as frequent there, no pace will prevent
-// them.
+// A refusal that asks for time depends on the pace. For other failures only their frequency shows: rare
+// failures first cause a slower pace, and if they are as frequent there, no pace will prevent them.
 func (t *State) sporadic(x Failure) bool {
 	run := t.run
 	t.run = 0
@@ -182,9 +181,8 @@ func (t *State) sporadic(x Failure) bool {
 	return true
 }
 
-// Succeeded records a successful contact that ended at end. pace is the time from its beginning to
-// the earliest next one. lanes is how many leases the host might have at once if it had never
-// failed.
+// Succeeded records a successful contact that ended at end. pace is the time from its beginning to the
+// earliest next one. lanes is how many leases the host might have at once if it had never failed.
 func (t *State) Succeeded(lease uint64, end, pace int64, lanes int32, b *Backoff) {
 	if t.Fails > 0 && int(t.Step) >= int(t.From)+2 {
 		t.Search = max(t.From, 1)

@@ -18,11 +18,10 @@ import (
 
 const mark = "\ufeff"
 
-// NewReader returns the text of r in UTF-8, without a byte order mark, with LF at the end of each
-// line. UTF-16 is known by its mark, or by a zero in one of the first two bytes. Bytes that are not
-// UTF-8 stay as they are. It reads no more of r than it needs to know the encoding before it is read
-// itself, and returns r's errors. Text in UTF-16 that ends within a character ends with
-// io.ErrUnexpectedEOF.
+// NewReader returns the text of r in UTF-8, without a byte order mark, with LF at the end of each line.
+// UTF-16 is known by its mark, or by a zero in one of the first two bytes. Bytes that are not UTF-8
+// stay as they are. It reads no more of r than it needs to know the encoding before it is read itself,
+// and returns r's errors. Text in UTF-16 that ends within a character ends with io.ErrUnexpectedEOF.
 func NewReader(r io.Reader) io.Reader { return &reader{src: r} }
 
 type reader struct {

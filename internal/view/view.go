@@ -48,8 +48,7 @@ type Part struct {
 	numbers
 }
 
-// numbers is the range of the sequence numbers of a part's records; high is 0 if it is
-// not known.
+// numbers is the range of the sequence numbers of a part's records; high is 0 if it is not known.
 type numbers struct{ low, high uint64 }
 
 // Key identifies a part among all that ever existed.
@@ -67,8 +66,7 @@ type Window struct {
 	bound uint64 // nothing above is wanted: there are n below
 }
 
-// Begin returns a Window of the URLs after a number, for a host with the given number of waiting
-// URLs.
+// Begin returns a Window of the URLs after a number, for a host with the given number of waiting URLs.
 func Begin(after uint64, waiting int) Window {
 	return Window{after: after, n: min(max(waiting/16, minWindow), maxWindow), bound: math.MaxUint64}
 }

@@ -31,8 +31,7 @@ type Machine struct {
 	opts   spill.Options
 }
 
-// OpenMemory returns a machine with an empty disk. Its store is closed when the
-// test ends.
+// OpenMemory returns a machine with an empty disk. Its store is closed when the test ends.
 func OpenMemory(tb testing.TB, o spill.Options) *Machine {
 	tb.Helper()
 	return Boot(tb, kvtest.NewDisk(), o)
@@ -75,6 +74,5 @@ func (m *Machine) PowerLossWith(tb testing.TB, kept int, fate kvtest.Fate) *Mach
 	return Boot(tb, m.Disk.PowerLoss(kept, fate), m.opts)
 }
 
-// Damage replaces each stored value, and the content of each file, by the result of fn; nil removes
-// it.
+// Damage replaces each stored value, and the content of each file, by the result of fn; nil removes it.
 func (m *Machine) Damage(fn func(key, value []byte) []byte) { m.Disk.Damage(fn) }

@@ -1,10 +1,8 @@
-// Command maketable writes table.gz, from which package idna works, into the
-// directory it runs in.
+// Command maketable writes table.gz, from which package idna works, into the directory it runs in.
 //
-// Each line is of one kind: "!" and a range of code points that no name may have; "="
-// and a code point, and what it becomes, decomposed; "c" and a class, with the
-// code points of that combining class; "+" and a composite, with the two code points
-// that it is made of. All numbers are hexadecimal.
+// Each line is of one kind: "!" and a range of code points that no name may have; "=" and a code point,
+// and what it becomes, decomposed; "c" and a class, with the code points of that combining class; "+"
+// and a composite, with the two code points that it is made of. All numbers are hexadecimal.
 package main
 
 import (

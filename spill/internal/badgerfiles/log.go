@@ -66,9 +66,8 @@ func LogCells(data []byte, at int, fn func(Cell)) (end int) {
 	})
 }
 
-// LogTransactions calls fn with each complete transaction from offset at on, up to
-// the first damage, or until it returns false. It returns where the next entry would
-// begin, or that transaction began.
+// LogTransactions calls fn with each complete transaction from offset at on, up to the first damage, or
+// until it returns false. It returns where the next entry would begin, or that transaction began.
 func LogTransactions(data []byte, at int, fn func(txn []Cell) bool) (end int) {
 	var txn []Cell
 	end = at

@@ -1,6 +1,5 @@
-// Package blocks encodes records as blocks, values of the store: those of queues, those
-// that are not due yet, and which of them are finished. It keeps the decompressed
-// blocks that were read last.
+// Package blocks encodes records as blocks, values of the store: those of queues, those that are not
+// due yet, and which of them are finished. It keeps the decompressed blocks that were read last.
 //
 // A block of queues:
 //
@@ -60,8 +59,7 @@ func (w *Writer) Full() bool {
 	return len(w.raw) >= Target || w.Count+storage.MaxPart > Positions
 }
 
-// Part appends the records that fit into one part of this block, at least one, and returns how
-// many.
+// Part appends the records that fit into one part of this block, at least one, and returns how many.
 func (w *Writer) Part(q storage.Queue, rs []storage.Record) int {
 	start, n := len(w.raw), 0
 	var seq uint64

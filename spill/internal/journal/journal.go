@@ -189,8 +189,7 @@ func readAdmissions(s *wire.Scanner, b *storage.Batch) (seq uint64) {
 // Piece is one stored value of a batch.
 type Piece struct{ Key, Value []byte }
 
-// AppendPieces cuts and compresses an encoded batch. Piece 0 comes first; it
-// must be written last.
+// AppendPieces cuts and compresses an encoded batch. Piece 0 comes first; it must be written last.
 func AppendPieces(dst []Piece, gen uint32, id, before uint64, raw []byte) ([]Piece, error) {
 	more := 0
 	if len(raw) > 0 {

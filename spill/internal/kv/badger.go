@@ -1,5 +1,4 @@
-// This file is the engine for production: badger for keys and small values,
-// blob.go for the rest.
+// This file is the engine for production: badger for keys and small values, blob.go for the rest.
 //
 // With sync every write of badger's own is synced as well: a table rotated
 // between a write and a later Sync would not be.

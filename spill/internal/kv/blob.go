@@ -217,10 +217,9 @@ func (b *blobs) append(life Life, entries []byte) (*blob, int64, error) {
 	return f, at, nil
 }
 
-// sync makes everything written so far survive a loss of power. own is how much of each file
-// belongs to the current Write: if the sync of a file fails, that Write fails; but earlier data of
-// others may be lost, too, and a later sync might succeed regardless. So the file is not synced
-// again.
+// sync makes everything written so far survive a loss of power. own is how much of each file belongs to
+// the current Write: if the sync of a file fails, that Write fails; but earlier data of others may be
+// lost, too, and a later sync might succeed regardless. So the file is not synced again.
 func (b *blobs) sync(own [lives]int64) error {
 	var kept []*blob
 	var errs []error

@@ -19,9 +19,8 @@ import (
 
 // Copier is a Snapshot that CopyTo makes a folder of.
 type Copier interface {
-	// CopyTo fills an empty folder with all of the snapshot's keys, and the named files. number is
-	// what the copy records as confirmed. The copy need not survive a loss of power when CopyTo
-	// returns.
+	// CopyTo fills an empty folder with all of the snapshot's keys, and the named files. number is what
+	// the copy records as confirmed. The copy need not survive a loss of power when CopyTo returns.
 	CopyTo(ctx context.Context, dir string, number uint64, files []string) error
 }
 

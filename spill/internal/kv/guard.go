@@ -123,8 +123,7 @@ func enoughFiles(dir string, n int) error {
 	return nil
 }
 
-// ready returns an error if badger lacks what it needs to begin another table. The caller holds
-// turn.
+// ready returns an error if badger lacks what it needs to begin another table. The caller holds turn.
 func (d *Badger) ready() error {
 	if err := d.logs.ahead(); err != nil {
 		return err

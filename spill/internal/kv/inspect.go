@@ -301,10 +301,9 @@ func (x *inspector) valueLogs() error {
 	return nil
 }
 
-// unnamed looks for tables that are missing from the manifest. A crash leaves tables that were
-// about to be listed, whose contents are also in a log or in other tables. It also leaves tables
-// that were about to be removed; their contents are elsewhere, too, except for the latest
-// deletions.
+// unnamed looks for tables that are missing from the manifest. A crash leaves tables that were about to
+// be listed, whose contents are also in a log or in other tables. It also leaves tables that were about
+// to be removed; their contents are elsewhere, too, except for the latest deletions.
 func (x *inspector) unnamed() error {
 	for _, name := range x.with(".sst") {
 		id, err := strconv.ParseUint(strings.TrimSuffix(name, ".sst"), 10, 64)

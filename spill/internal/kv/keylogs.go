@@ -163,8 +163,7 @@ func (k *keyLogs) nearlyFull() bool {
 	return true
 }
 
-// waiting returns how many logs wait for their tables to be written. It forgets logs that were
-// removed.
+// waiting returns how many logs wait for their tables to be written. It forgets logs that were removed.
 func (k *keyLogs) waiting() int {
 	last := len(k.logs) - 1
 	k.logs = slices.DeleteFunc(k.logs, func(l *keyLog) bool {

@@ -17,8 +17,7 @@ func keepOpen(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDW
 // do that it does nothing.
 func reserve(f *os.File, size int64) error { return allocate(f, 0, size) }
 
-// reserveAhead allocates space on the volume for the first bytes of a file without changing its
-// length.
+// reserveAhead allocates space on the volume for the first bytes of a file without changing its length.
 func reserveAhead(f *os.File, size int64) error {
 	return allocate(f, unix.FALLOC_FL_KEEP_SIZE, size)
 }

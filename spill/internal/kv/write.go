@@ -1,5 +1,4 @@
-// This file writes: large values to their files, then keys, small values and
-// places to badger.
+// This file writes: large values to their files, then keys, small values and places to badger.
 
 package kv
 
@@ -187,9 +186,8 @@ func (d *Badger) count(ops []Op, places []place, died []entry) {
 	}
 }
 
-// room refuses writes when the volume is nearly full, small ones when half of the
-// reserve is left. What frees space or ends what is stored is taken as long as
-// badger has what it needs: see ready.
+// room refuses writes when the volume is nearly full, small ones when half of the reserve is left. What
+// frees space or ends what is stored is taken as long as badger has what it needs: see ready.
 func (d *Badger) room(b *Batch) error {
 	if b.Bytes <= d.allowed {
 		d.allowed -= b.Bytes

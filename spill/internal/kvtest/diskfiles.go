@@ -1,7 +1,6 @@
 // This file implements the files of a Disk.
 //
-// Every write makes a new image and leaves the old one unchanged, so that snapshots can share
-// images.
+// Every write makes a new image and leaves the old one unchanged, so that snapshots can share images.
 
 package kvtest
 

@@ -43,8 +43,7 @@ func (r *File) corrupt(err error) error {
 // bytes returns the memory of the run in bytes.
 func (r *Run) bytes() int64 { return int64(len(r.index))*IndexEntry + r.Filter.Bytes() }
 
-// Open opens the run that ref names and reads its index and its filter,
-// folded fold times.
+// Open opens the run that ref names and reads its index and its filter, folded fold times.
 func Open(db kv.Files, ref Ref, fold int) (*Run, error) {
 	r, err := OpenFile(db, ref)
 	if err != nil {

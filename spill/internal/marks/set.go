@@ -183,9 +183,8 @@ func (m *Set) Bytes() int64 {
 	return n
 }
 
-// foldsFor returns how often to fold the filters of runs with these numbers of marks, so that
-// together they take at most limit bytes and let few marks through. Beyond MaxFold a filter is
-// useless.
+// foldsFor returns how often to fold the filters of runs with these numbers of marks, so that together
+// they take at most limit bytes and let few marks through. Beyond MaxFold a filter is useless.
 func foldsFor(counts []uint64, limit int64) (folds []int, bytes int64) {
 	folds = make([]int, len(counts))
 	for i, n := range counts {
