@@ -261,7 +261,7 @@ func (s *Service) admit(c *call, x *route) error {
 	case s.Open() && !console.Ours(c.r.Host, s.o.Names):
 		return &problem{kind: "forbidden", status: http.StatusMisdirectedRequest, detail: "the service does not answer under this host name"}
 	case x.role == Anonymous || role >= x.role:
-		return nil
+		return s.isPart(c.r, x.role > Look && x.method != "GET")
 	case role == Anonymous:
 		c.w.Header().Set("WWW-Authenticate", "Bearer")
 		return &problem{kind: "unauthorized", status: http.StatusUnauthorized, detail: s.missing(c.r)}
@@ -292,7 +292,7 @@ var problemTitles = map[string]string{
 	"unknown-host": "Nothing is known of the host", "unknown-url": "The URL is unknown", "unknown-crawl": "The crawl is unknown",
 	"limit": "The frontier refuses this", "group-busy": "The group has no free slot", "full": "The frontier's memory is used up", "no-space": "The disk is full",
 	"busy": "The service is busy", "unauthorized": "A token is needed", "forbidden": "This is not allowed",
-	"too-large": "The request is too large", "conflict": "The request differs from the one before", "internal": "The frontier has failed",
+	"too-large": "The request is too large", "conflict": "The request differs from the one before", "other-part": "The server is another part of the frontier", "internal": "The frontier has failed",
 }
 
 // MarshalJSON writes the JSON object of RFC 9457.

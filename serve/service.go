@@ -75,6 +75,7 @@ type Service struct {
 	ended    ended
 	once     once
 	pages    pages
+	part     part
 	room     room          // bytes of requests and responses
 	scans    chan struct{} // slots for scans of the whole frontier
 	requests atomic.Int64  // under way

@@ -64,6 +64,12 @@ type takenIn struct {
 // checkValue returns what is wrong with a value.
 func (t *takenIn) checkValue(key string, v []byte) error {
 	name, names := strings.CutPrefix(key, crawlKey)
+	if key == partKey {
+		if own, ok, err := t.s.f.Value(partKey); err != nil || ok && string(own) != string(v) {
+			return errors.Join(err, fmt.Errorf("it is an export of %.200s, and this server is %.200s", v, own))
+		}
+		return nil
+	}
 	if !names && key != nextKey {
 		if check := t.s.o.CheckValue; check != nil {
 			return check(key, v)
