@@ -108,6 +108,7 @@ type Lease struct {
 	record uint32 // number of the lease record
 	bundle uint32 // that it belonged to when it was handed out or found; 0: none
 	moment int64  // when it was handed out
+	tail   string // of its ID, by a router of fleet/route
 }
 
 // Token returns a number that no other lease of this store has had or will have.

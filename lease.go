@@ -201,13 +201,13 @@ func (f *Frontier) sweepLeases(d *deletion) bool {
 }
 
 // ID returns a text of 16 letters, digits, dashes and underscores that stands for the
-// lease: LeaseByID finds it again. A program in another process can store it. It cannot
-// be derived from the IDs of other leases. The ID of the zero Lease is empty.
+// lease: LeaseByID finds it again. A program in another process can store it. It cannot be
+// derived from other IDs. That of the zero Lease is empty; package fleet/route makes it longer.
 func (l Lease) ID() string {
 	if l.token == 0 {
 		return ""
 	}
-	return leaseid.Seal(l.record, l.token)
+	return leaseid.Seal(l.record, l.token) + l.tail
 }
 
 // LeaseByID returns the lease with this ID, as it is now, without its Due. It returns ErrNotLeased if
@@ -233,10 +233,9 @@ func (f *Frontier) LeaseByID(id string) (Lease, error) {
 // receive the fields of a lease and its ID from the process of the frontier. In that
 // process use LeaseByID, which knows when the lease began.
 func RestoreLease(id string, l Lease) (Lease, error) {
-	record, token, err := leaseid.Open(id)
-	if err != nil {
+	var err error
+	if l.record, l.token, l.tail, err = leaseid.Open(id); err != nil {
 		return Lease{}, fmt.Errorf("frontier: %w", err)
 	}
-	l.record, l.token = record, token
 	return l, nil
 }

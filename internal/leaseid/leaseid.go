@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dchest/siphash"
 )
@@ -44,19 +45,20 @@ func Seal(record uint32, token uint64) string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Open is the inverse of Seal.
-func Open(id string) (record uint32, token uint64, err error) {
-	if want := base64.RawURLEncoding.EncodedLen(idBytes); len(id) != want {
-		return 0, 0, fmt.Errorf("a lease ID of %d characters; want %d", len(id), want)
+// Open is the inverse of Seal. An ID may have a tail, which begins with a full stop: see package fleet/route.
+func Open(id string) (record uint32, token uint64, tail string, err error) {
+	own, _, _ := strings.Cut(id, ".")
+	if want := base64.RawURLEncoding.EncodedLen(idBytes); len(own) != want {
+		return 0, 0, "", fmt.Errorf("a lease ID of %d characters; want %d", len(own), want)
 	}
-	b, err := base64.RawURLEncoding.DecodeString(id)
+	b, err := base64.RawURLEncoding.DecodeString(own)
 	if err == nil && len(b) != idBytes { // it skips line breaks
 		err = errors.New("it has line breaks")
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("lease ID %q: %w", id, err)
+		return 0, 0, "", fmt.Errorf("lease ID %q: %w", id, err)
 	}
 	low := binary.BigEndian.Uint64(b[4:])
 	right, left := sealed(low&half, uint64(binary.BigEndian.Uint32(b))<<16|low>>48, [4]uint64{3, 2, 1, 0})
-	return uint32(left >> 16), left<<48 | right, nil
+	return uint32(left >> 16), left<<48 | right, id[len(own):], nil
 }
