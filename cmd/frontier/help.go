@@ -45,6 +45,7 @@ var examples = map[string][]string{
 	"resume":     {"frontier resume state", "frontier resume -workers 32 state"},
 	"recrawl":    {"frontier recrawl -dir state -contact me@example.org -recrawl-budget 1000/h https://example.org/"},
 	"serve":      {"frontier serve -dir state", "frontier serve -dir state -http 0.0.0.0:8348 -tokens tokens -tls-cert cert.pem -tls-key key.pem"},
+	"route":      {"frontier route -part a=http://10.0.0.1:8348 -part b=http://10.0.0.2:8348,http://10.0.0.3:8348"},
 	"plan":       {"frontier plan -dir state -periods 7"},
 	"status":     {"frontier status -dir state", "FRONTIER_DIR=state frontier status -json"},
 	"top":        {"frontier top -dir state"},

@@ -103,7 +103,7 @@ func newRoot(code *int) *cli.Command {
 	root := &cli.Command{
 		Name: "frontier", Usage: "crawl web sites politely", HideHelpCommand: true, Version: version(),
 		Description:    exitStatuses,
-		Commands:       slices.Concat(under(toCrawl, crawlCommand(code), resumeCommand(code), recrawlCommand(code), planCommand(), serveCommand(code)), operateCommands(), under(toHelp, versionCommand(), helpCommand(), manCommand(), completionCommand(), completingCommand())),
+		Commands:       slices.Concat(under(toCrawl, crawlCommand(code), resumeCommand(code), recrawlCommand(code), planCommand(), serveCommand(code), routeCommand(code)), operateCommands(), under(toHelp, versionCommand(), helpCommand(), manCommand(), completionCommand(), completingCommand())),
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		OnUsageError:   badFlags,
 		Action: func(_ context.Context, cmd *cli.Command) error {

@@ -40,6 +40,7 @@ func schema(all []*option) string {
 func TestTheSchemaIsDocumented(t *testing.T) {
 	documented(t, "<!-- schema -->\n", "<!-- end of the schema -->\n", schema(newSettings().all))
 	documented(t, "<!-- schema of serve -->\n", "<!-- end of the schema of serve -->\n", schema(newServer().all))
+	documented(t, "<!-- schema of route -->\n", "<!-- end of the schema of route -->\n", schema(newRouter().all))
 }
 
 // documented compares a part of the page, or writes it.
