@@ -87,7 +87,15 @@ func (c *call) postLeases() error {
 	}
 	if err = t.inTurn(parts); err == nil {
 		for until := c.asked.Add(time.Duration(wait * float64(time.Second))); err == nil && t.waits(until); {
-			err = t.atOnce(parts, min(slice, time.Until(until)))
+			began, wait := time.Now(), min(slice, time.Until(until))
+			err = t.atOnce(parts, wait)
+			if err != nil || len(t.got) > 0 || time.Since(began) > wait/2 {
+				continue
+			}
+			if exhausted, _ := t.left(parts); exhausted {
+				break // the frontiers are not kept open, and do not wait
+			}
+			time.Sleep(time.Duration(soon * float64(time.Second)))
 		}
 	}
 	if err == nil {
@@ -387,8 +395,15 @@ func (c *call) forLease(p *part, path string) error {
 
 // postJoin refuses groups: their hosts may be of several parts, which know nothing of each other's contacts.
 func (c *call) postJoin() error {
-	if len(c.r.parts) == 1 {
+	p, id, err := c.r.owner(c.q.PathValue("id"))
+	if err == nil && len(c.r.parts) == 1 {
 		return c.onLease()
+	}
+	if err == nil {
+		_, err = c.ask(c.q.Context(), p, asking{method: "GET", path: "/v1/leases/" + url.PathEscape(id)})
+	}
+	if err != nil {
+		return err
 	}
 	return instead("a group has hosts of several parts, and none could keep politeness to all of them (frontier crawl: -no-groups)")(c)
 }
