@@ -31,25 +31,25 @@ type verdict struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// entry returns the entry of an object.
-func (r *Router) entry(line []byte) entry {
+// entry returns the entry of an object. If it has no host, the part other says what is wrong.
+func (r *Router) entry(line []byte, other *part) entry {
 	var x struct{ URL, Host string }
-	_ = json.Unmarshal(line, &x) // a part says what is wrong
-	return entry{part: r.of(x.URL, x.Host), line: line}
+	_ = json.Unmarshal(line, &x)
+	return entry{part: r.ofOr(x.URL, x.Host, other), line: line}
 }
 
 // listed returns the entry of a line of a list.
-func (r *Router) listed(line []byte) entry {
+func (r *Router) listed(line []byte, other *part) entry {
 	url, err := urllist.URL(line)
 	if err != nil {
 		b, _ := json.Marshal(verdict{Status: "bad", Error: err.Error()})
-		return entry{part: r.parts[0], verdict: b}
+		return entry{part: other, verdict: b}
 	}
 	w := jsonl.Writer{}
 	w.Open()
 	w.Word("url", string(url))
 	w.Close()
-	return entry{part: r.of(string(url), ""), line: w}
+	return entry{part: r.ofOr(string(url), "", other), line: w}
 }
 
 // inLines sends lines to parts, those of each in their order, all parts at once. got gets each line of the
@@ -154,15 +154,16 @@ func (c *call) postURLs() error {
 		c.talk()
 	}
 	t := tally{by: map[string]int{}, faults: []fault{}}
-	for err == nil {
+	for was := c.held; err == nil; c.hold(int(was - c.held)) {
 		var all []entry
 		err = l.batch(1000, each && c.q.ContentLength < 0, func(line []byte) {
 			e := c.r.entry
 			if l.text {
 				e = c.r.listed
 			}
-			all = append(all, e(line))
+			all = append(all, e(line, c.r.parts[0]))
 			all[len(all)-1].number = l.number
+			c.hold(copies * len(line))
 		})
 		for _, failed := range c.add(all) {
 			return t.broken(failed, each)

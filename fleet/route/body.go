@@ -21,6 +21,7 @@ const (
 	maxLine   = 1 << 20 // bytes
 	readAhead = 64 << 10
 	batchSize = 256 << 10
+	copies    = 4 // of a line, taken apart and put together, and of its answer
 )
 
 var errBody = errors.New("the body breaks off, or is malformed")
@@ -76,7 +77,7 @@ func (c *call) lines() (*lines, error) {
 		return nil, badRequest("the content type is %.80q; want application/x-ndjson, application/json or text/plain", kind)
 	}
 	l.in = bufio.NewReaderSize(body, readAhead)
-	c.hold(4 * batchSize) // of a batch and its answers
+	c.hold(2 * readAhead)
 	return l, nil
 }
 

@@ -85,7 +85,7 @@ func (c *call) everywhere() error {
 // at makes a change at some parts. It is in force at all of them, or the error names those at which it is not.
 func (c *call) at(parts []*part, body func(*part) []byte) error {
 	all, errs := c.asks(parts, func(p *part) asking {
-		return asking{method: c.q.Method, path: c.q.URL.RequestURI(), body: body(p)}
+		return asking{method: c.q.Method, path: c.q.URL.RequestURI(), body: body(p), wait: long}
 	})
 	var done, not []string
 	var first *problem

@@ -64,7 +64,7 @@ func (r *Router) end(line []byte, id string) *end {
 		return e
 	}
 	for _, b := range all {
-		x := r.entry(b)
+		x := r.entry(b, p)
 		if e.links = append(e.links, x); x.part != p {
 			e.away++
 		}
@@ -255,9 +255,12 @@ func (c *call) postEnds() error {
 		return err
 	}
 	c.talk()
-	for err == nil {
+	for was := c.held; err == nil; c.hold(int(was - c.held)) {
 		var all []*end
-		err = l.batch(endsAtOnce, true, func(line []byte) { all = append(all, c.r.end(line, "")) })
+		err = l.batch(endsAtOnce, true, func(line []byte) {
+			all = append(all, c.r.end(line, ""))
+			c.hold(copies * len(line))
+		})
 		c.end(all)
 		var out []byte
 		for _, e := range all {

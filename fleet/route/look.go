@@ -385,7 +385,7 @@ func (c *call) inTurn(parts []*part, after string) error {
 			v.Set("n", strconv.Itoa(left))
 			path = q.EscapedPath() + "?" + v.Encode()
 		}
-		res, err := c.open(c.q.Context(), p, asking{method: "GET", path: path, accept: linesType})
+		res, err := c.open(c.q.Context(), p, asking{method: "GET", path: path, accept: linesType, wait: long})
 		if err != nil && problemOf(err).kind == "unknown-crawl" {
 			unknown = err
 			continue

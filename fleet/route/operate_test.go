@@ -38,6 +38,9 @@ func TestTheHostsOfADomainAreAtOnePart(t *testing.T) {
 		assert.Equal(t, want, got, host)
 	}
 	x := route(t, "a", "b", "c")
+	for i := range 20 {
+		assert.Equal(t, x.r.home("x.compute.amazonaws.com"), x.r.home(fmt.Sprintf("h%d.s3.amazonaws.com", i)))
+	}
 	for scope, n := range map[string]int{
 		"*": 3, "*.co.uk": 3, "*.com": 3, "*.github.io": 3, "*.example.org": 1, "*.www.example.org": 1, "*.amazonaws.com": 1, "a.example": 1, "http://a.example/": 1,
 		"": 1, "192.0.2.1": 1, "*.bücher.example": 1,

@@ -5,6 +5,7 @@ package route
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -13,7 +14,8 @@ import (
 )
 
 const (
-	patience  = 30 * time.Second // how long a part may be silent, beyond what it was asked to wait
+	patience  = 30 * time.Second // how long a part may be silent
+	long      = 10 * time.Minute // the same, while it reads or changes all that it has
 	restFor   = 2 * time.Second  // how long a part that did not answer is asked last
 	maxAnswer = 64 << 20         // bytes of an answer that is read into memory
 )
@@ -33,8 +35,8 @@ func (p *part) resting() bool { return time.Now().UnixNano() < p.rests.Load() }
 type asking struct {
 	method, path string
 	body         []byte
-	kind, accept string // of the body and of the answer; empty: JSON
-	wait         time.Duration
+	kind, accept string        // of the body and of the answer; empty: JSON
+	wait         time.Duration // how long the part may take, beyond patience
 }
 
 // passed are the headers of a client's request that go to a part.
@@ -73,8 +75,8 @@ func (c *call) open(ctx context.Context, p *part, a asking) (*http.Response, err
 
 // once sends a request to one address.
 func (c *call) once(ctx context.Context, base string, a asking) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	watch := time.AfterFunc(patience+a.wait, cancel)
+	ctx, cancel := context.WithCancelCause(ctx)
+	watch := time.AfterFunc(patience+a.wait, func() { cancel(errSilent) })
 	q, err := http.NewRequestWithContext(ctx, a.method, base+a.path, bytes.NewReader(a.body))
 	if err == nil {
 		for _, name := range passed {
@@ -88,12 +90,13 @@ func (c *call) once(ctx context.Context, base string, a asking) (*http.Response,
 		q.Header.Set("Accept", orJSON(a.accept))
 		var res *http.Response
 		if res, err = c.r.client.Do(q); err == nil {
-			res.Body = &watched{ReadCloser: res.Body, watch: watch, cancel: cancel}
+			watch.Stop()
+			res.Body = &watched{res.Body, watch, patience + a.wait, cancel}
 			return res, nil
 		}
 	}
 	watch.Stop()
-	cancel()
+	cancel(nil)
 	return nil, err
 }
 
@@ -109,22 +112,25 @@ func orJSON(kind string) string {
 	return kind
 }
 
+var errSilent = errors.New("it says nothing")
+
 // watched cuts an answer that comes to a stop.
 type watched struct {
 	io.ReadCloser
 	watch  *time.Timer
-	cancel context.CancelFunc
+	most   time.Duration
+	cancel context.CancelCauseFunc
 }
 
 func (w *watched) Read(b []byte) (int, error) {
-	w.watch.Reset(patience)
+	w.watch.Reset(w.most)
+	defer w.watch.Stop()
 	return w.ReadCloser.Read(b)
 }
 
 func (w *watched) Close() error {
-	w.watch.Stop()
 	err := w.ReadCloser.Close()
-	w.cancel()
+	w.cancel(nil)
 	return err
 }
 
@@ -165,7 +171,7 @@ func (c *call) pass(p *part) error {
 	if err != nil {
 		return err
 	}
-	res, err := c.open(c.q.Context(), p, asking{method: c.q.Method, path: c.q.URL.RequestURI(), body: body, kind: c.q.Header.Get("Content-Type"), accept: c.q.Header.Get("Accept")})
+	res, err := c.open(c.q.Context(), p, asking{method: c.q.Method, path: c.q.URL.RequestURI(), body: body, kind: c.q.Header.Get("Content-Type"), accept: c.q.Header.Get("Accept"), wait: long})
 	if err != nil {
 		return err
 	}

@@ -160,15 +160,18 @@ func (r *Router) home(host string) *part {
 	return r.parts[slices.IndexFunc(r.parts, func(p *part) bool { return p.name == owner })]
 }
 
-// of returns the part of a URL, or of the host that was given with it. Those without a host have the first
-// part, which says what is wrong with them.
-func (r *Router) of(url, host string) *part {
+// of returns the part of a URL, or of the host that was given with it. One without a host has the first part,
+// which says what is wrong with it.
+func (r *Router) of(url, host string) *part { return r.ofOr(url, host, r.parts[0]) }
+
+// ofOr is of with another part in place of the first.
+func (r *Router) ofOr(url, host string, other *part) *part {
 	key, err := hostkey.Spelled(host)
 	if host == "" {
 		key, err = hostkey.Of(url)
 	}
 	if err != nil {
-		return r.parts[0]
+		return other
 	}
 	return r.home(key)
 }

@@ -368,7 +368,11 @@ func (c *call) onLease() error {
 	if err != nil {
 		return err
 	}
-	return c.forLease(p, strings.Replace(c.q.URL.EscapedPath(), c.q.PathValue("id"), id, 1))
+	path := "/v1/leases/" + url.PathEscape(id)
+	if rest := strings.SplitN(c.q.URL.Path, "/", 5); len(rest) == 5 {
+		path += "/" + rest[4]
+	}
+	return c.forLease(p, path)
 }
 
 // postContact waits until a host may be contacted.
