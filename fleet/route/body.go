@@ -159,7 +159,8 @@ func (l *lines) object() ([]byte, error) {
 	return one.Bytes(), nil
 }
 
-// batch reads up to most lines. It ends earlier when the client waits for an answer. The error io.EOF comes with the last ones.
+// batch reads up to most lines. It ends earlier when the client waits for an answer. The error io.EOF comes
+// with the last ones.
 func (l *lines) batch(most int, eager bool, take func(line []byte)) error {
 	size := 0
 	for n := 0; n < most && size < batchSize; n++ {

@@ -77,12 +77,13 @@ func (c *call) rule(parts []*part) error {
 	return c.at(parts, func(*part) []byte { return body })
 }
 
-// everywhere makes a change at all parts.
+// everywhere makes a change at all parts, or adds what they answer.
 func (c *call) everywhere() error {
 	return c.at(c.r.parts, func(*part) []byte { return nil })
 }
 
-// at makes a change at some parts. It is in force at all of them, or the error names those at which it is not.
+// at makes a change at some parts. It is in force at all of them, or the error names those at which it is
+// not.
 func (c *call) at(parts []*part, body func(*part) []byte) error {
 	all, errs := c.asks(parts, func(p *part) asking {
 		return asking{method: c.q.Method, path: c.q.URL.RequestURI(), body: body(p), wait: long}

@@ -1,5 +1,5 @@
-// This file ends leases: the links of a page go to the parts that have their hosts, and then the end goes to
-// the part of the lease.
+// This file ends leases: the links of a page go to the parts that have their hosts, and then the end goes
+// to the part of the lease.
 
 package route
 
@@ -109,6 +109,11 @@ func (c *call) inherit(e *end) {
 		}
 		return
 	}
+	gone := strings.HasPrefix(page.Crawl, "crawl:")
+	if gone { // unless that is a name
+		_, err = c.ask(c.q.Context(), e.part, asking{method: "GET", path: "/v1/crawls/" + url.PathEscape(page.Crawl)})
+		gone = err != nil
+	}
 	for i := range e.links {
 		x := &e.links[i]
 		o, err := objectOf(x.line)
@@ -119,7 +124,7 @@ func (c *call) inherit(e *end) {
 			o.set("depth", page.Depth+1)
 		}
 		if strings.TrimSpace(o.text("crawl")) == "" {
-			if strings.HasPrefix(page.Crawl, "crawl:") {
+			if gone {
 				x.verdict, _ = json.Marshal(verdict{ID: o.text("id"), Status: "refused", Error: goneText})
 			}
 			o.set("crawl", page.Crawl)

@@ -26,15 +26,15 @@ func values(b []byte) (m map[string]any) {
 	return m
 }
 
-// merged puts what several parts have said into one: numbers are added, unless they are measures of time, lists of numbers too.
-// A sentence has the names of the parts. Rules that differ are there by part.
+// merged puts what several parts have said into one: it adds numbers, unless they are measures of time. A
+// sentence has the names of the parts. Rules that differ are there by part.
 func merged(names []string, all []map[string]any) map[string]any {
 	sum := maps.Clone(all[0])
 	for _, m := range all[1:] {
 		for name, b := range m {
 			if a, ok := sum[name]; ok {
 				sum[name] = plus(name, a, b)
-			} else if name != "blocked_until" {
+			} else {
 				sum[name] = b
 			}
 		}
@@ -44,6 +44,11 @@ func merged(names []string, all []map[string]any) map[string]any {
 	}
 	rules, differ := map[string]any{}, false
 	for i, m := range all {
+		for _, name := range []string{"paused", "blocked_until"} { // what is true of all
+			if m[name] == nil {
+				delete(sum, name)
+			}
+		}
 		for _, name := range []string{"said", "sentence"} {
 			if text, ok := m[name].(string); ok && i == 0 {
 				sum[name] = names[i] + ": " + text
@@ -74,9 +79,6 @@ func plus(name string, a, b any) any {
 		return x + y
 	case bool:
 		y, _ := b.(bool)
-		if name == "paused" {
-			return x && y
-		}
 		return x || y
 	case map[string]any:
 		y, _ := b.(map[string]any)
@@ -96,8 +98,8 @@ func plus(name string, a, b any) any {
 		}
 		return sum
 	case string:
-		if y, _ := b.(string); name == "now" || y == "running" {
-			return max(x, y)
+		if y, _ := b.(string); y == "running" || name == "now" && y > x {
+			return y
 		}
 	}
 	return a
@@ -148,9 +150,6 @@ func (c *call) scan(parts []*part, path string) ([][]byte, error) {
 	found, errs := c.asks(parts, func(*part) asking { return asking{method: "GET", path: path} })
 	return found, errors.Join(errs...)
 }
-
-// getCrawl adds the parts' counts of a crawl.
-func (c *call) getCrawl() error { return c.everywhere() }
 
 // getCrawls adds the parts' counts of each crawl.
 func (c *call) getCrawls() error {
@@ -279,8 +278,8 @@ func (c *call) getRule() error {
 	return c.send(http.StatusOK, jsonType, found[0])
 }
 
-// from returns the part at which a list goes on, and the parts behind it. A cursor is the name of a part, a
-// slash, and the part's cursor.
+// from returns the part at which a list goes on, and the parts behind it. A cursor is the name of a part,
+// a slash, and the part's cursor.
 func from(parts []*part, cursor string) ([]*part, string, error) {
 	name, after, ok := strings.Cut(cursor, "/")
 	for i, p := range parts {
@@ -368,8 +367,8 @@ func (c *call) getList() error {
 	return c.inTurn(parts, after)
 }
 
-// inTurn writes the lines of one part after the other, of the first from behind after on. In pages, it ends with the
-// page of a part. A crawl may be unknown to some parts.
+// inTurn writes the lines of one part after the other, of the first from behind after on. In pages, it
+// ends with the page of a part. A crawl may be unknown to some parts.
 func (c *call) inTurn(parts []*part, after string) error {
 	left := c.n(-1)
 	paged := c.query.Has("after") && strings.HasSuffix(c.q.URL.Path, "/list")
@@ -419,7 +418,8 @@ func (c *call) inTurn(parts []*part, after string) error {
 	return c.more(nil)
 }
 
-// copyLines copies the lines of a part's list, and counts them. In pages, it returns the cursor in the last line.
+// copyLines copies the lines of a part's list, and counts them. In pages, it returns the cursor in the
+// last line.
 func (c *call) copyLines(body io.Reader, left *int, paged bool) (next string, err error) {
 	if !c.began {
 		if err := c.send(http.StatusOK, linesType, nil); err != nil {

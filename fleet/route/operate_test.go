@@ -145,6 +145,8 @@ func TestActions(t *testing.T) {
 	x.problem(400, "bad-request", "DELETE", "/v1/leases", "")
 
 	c := x.client(client.Options{})
+	require.NoError(t, x.parts["a"].f.Pause(frontier.All()))
+	assert.Nil(t, x.ok("GET", "/v1/stats", "")["paused"], "one part is")
 	require.NoError(t, c.Pause(frontier.All()))
 	assert.EqualValues(t, true, x.ok("GET", "/v1/stats", "")["paused"])
 	require.NoError(t, c.Resume(frontier.Host(hosts[0])))

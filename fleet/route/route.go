@@ -213,7 +213,7 @@ var routes = map[string]func(*call) error{
 	"DELETE /v1/rules/{scope}":      (*call).changeRule,
 	"POST /v1/do":                   (*call).postDo,
 	"GET /v1/crawls":                (*call).getCrawls,
-	"GET /v1/crawls/{name}":         (*call).getCrawl,
+	"GET /v1/crawls/{name}":         (*call).everywhere,
 	"PUT /v1/crawls/{name}":         (*call).putCrawl,
 	"DELETE /v1/crawls/{name}":      (*call).everywhere,
 	"GET /v1/crawls/{name}/queues":  (*call).getQueues,

@@ -572,6 +572,10 @@ func TestNoLinkIsLost(t *testing.T) {
 		assert.Equal(t, "refused", v.(map[string]any)["status"])
 	}
 	x.problem(404, "unknown-crawl", "GET", "/v1/crawls/gone", "")
+	x.ok("POST", "/v1/urls", `{"url":"http://`+a+`/4","crawl":"crawl:4"}`, "Content-Type", "application/x-ndjson")
+	l = x.leases(`{"crawls":["crawl:4"]}`)["http://"+a+"/4"]
+	got = x.ok("POST", "/v1/leases/"+l["lease"].(string)+"/done", strings.ReplaceAll(end, "/1", "/5"))
+	assert.EqualValues(t, 2, got["added"], "that is its name")
 }
 
 func TestLeasesAreChangedWhereTheyAre(t *testing.T) {

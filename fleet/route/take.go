@@ -82,7 +82,7 @@ func (c *call) postLeases() error {
 		t.hosts = t.max
 	}
 	wait := q.WaitS
-	if q.WaitS >= 0 && q.WaitS <= 1e6 { // otherwise a part refuses it
+	if q.WaitS >= 0 && q.WaitS <= 30*24*3600 { // otherwise a part refuses it
 		wait, q.WaitS = min(wait, maxWait.Seconds()), 0
 	}
 	if err = t.inTurn(parts); err == nil {
@@ -145,8 +145,8 @@ func (t *taking) take(x taken) error {
 	return nil
 }
 
-// inTurn asks the parts one after the other, without a wait, beginning with another each time. Those that did
-// not answer lately come last.
+// inTurn asks the parts one after the other, without a wait, beginning with another each time. Those that
+// did not answer lately come last.
 func (t *taking) inTurn(parts []*part) error {
 	first := int(t.c.r.turn.Add(1)) % len(parts)
 	order := append(slices.Clone(parts[first:]), parts[:first]...)
@@ -239,8 +239,8 @@ func (t *taking) left(parts []*part) (exhausted bool, err error) {
 	return exhausted && err == nil, err
 }
 
-// confirm makes sure that nothing is left if the parts said so: links travel from part to part. Without leases and with a
-// part that does not answer it returns an error.
+// confirm makes sure that nothing is left if the parts said so: links travel from part to part. Without
+// leases and with a part that does not answer it returns an error.
 func (t *taking) confirm(parts []*part) error {
 	if len(t.got) > 0 {
 		return nil
@@ -391,7 +391,7 @@ func (c *call) forLease(p *part, path string) error {
 	if err != nil {
 		return err
 	}
-	if new := c.q.Method == "POST" && !strings.HasSuffix(path, "/extend"); new && bytes.Contains(b, []byte(`"lease":`)) {
+	if c.q.Method == "POST" && !strings.HasSuffix(path, "/extend") && bytes.Contains(b, []byte(`"lease":`)) { // a new one
 		return c.lend(p.routed(b, after), taken{part: p, Leases: []json.RawMessage{b}})
 	}
 	return c.lend(p.routed(b, after))
