@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -166,7 +165,7 @@ func (c *call) postURLs() error {
 			c.hold(copies * len(line))
 		})
 		for _, failed := range c.add(all) {
-			return t.broken(failed, each)
+			return failed // the client sends all lines again
 		}
 		var out []byte
 		for i := range all {
@@ -182,7 +181,7 @@ func (c *call) postURLs() error {
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
-		return t.broken(err, each)
+		return err
 	case each:
 		return c.more(nil)
 	case t.by["bad"] > 0 && t.by["bad"] == t.lines:
@@ -196,16 +195,6 @@ func (c *call) postURLs() error {
 		}
 	}
 	return c.reply(answer)
-}
-
-// broken says what was taken in before an error.
-func (t *tally) broken(err error, each bool) error {
-	if each || t.lines == 0 {
-		return err
-	}
-	p := *problemOf(err)
-	p.Detail += fmt.Sprintf("; before it %d lines were taken in, %d of them new", t.lines, t.by["new"])
-	return &p
 }
 
 // more writes more lines of an answer.

@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,23 +134,17 @@ func names(parts []*part) (all []string) {
 
 // all asks parts for what the client asked, with a slot for the answers.
 func (c *call) all(parts []*part) (all []map[string]any, err error) {
-	found, err := c.scan(parts, c.q.URL.RequestURI())
-	for _, b := range found {
-		all = append(all, values(b))
-	}
-	return all, err
-}
-
-// scan asks parts for lists.
-func (c *call) scan(parts []*part, path string) ([][]byte, error) {
 	select {
 	case c.r.scans <- struct{}{}:
 		defer func() { <-c.r.scans }()
 	case <-time.After(time.Second):
 		return nil, busy("too many such requests at once: try again")
 	}
-	found, errs := c.asks(parts, func(*part) asking { return asking{method: "GET", path: path} })
-	return found, errors.Join(errs...)
+	found, errs := c.asks(parts, func(*part) asking { return asking{method: "GET", path: c.q.URL.RequestURI()} })
+	for _, b := range found {
+		all = append(all, values(b))
+	}
+	return all, errors.Join(errs...)
 }
 
 // getCrawls adds the parts' counts of each crawl.
@@ -216,48 +212,25 @@ func byText(name string) func(a, b map[string]any) int {
 	}
 }
 
-func (c *call) getLeases() error {
-	sum, err := c.lists("leases", c.r.parts, c.n(100), byText("since"))
-	if err != nil {
-		return err
+// sorted answers with the lists of all parts in one, n rows at most, in the order of a member.
+func sorted(list string, n int, by string) func(*call) error {
+	return func(c *call) error {
+		sum, err := c.lists(list, c.r.parts, c.n(n), byText(by))
+		if err != nil {
+			return err
+		}
+		return c.reply(sum)
 	}
-	return c.reply(sum)
 }
 
-func (c *call) getDue() error {
-	sum, err := c.lists("hosts", c.r.parts, c.n(20), byText("due"))
-	if err != nil {
-		return err
-	}
-	return c.reply(sum)
-}
-
-// getRules lists the rules of all parts, each once.
+// getRules lists the rules of all parts, those of a scope once if they are the same.
 func (c *call) getRules() error {
-	found, err := c.scan(c.r.parts, c.q.URL.RequestURI())
+	sum, err := c.lists("rules", c.r.parts, math.MaxInt, byText("scope"))
 	if err != nil {
 		return err
 	}
-	seen := map[string]bool{}
-	rules, more := []json.RawMessage{}, false
-	for _, b := range found {
-		var x struct {
-			Rules []json.RawMessage
-			More  bool
-		}
-		_ = json.Unmarshal(b, &x)
-		more = more || x.More
-		for _, rule := range x.Rules {
-			if !seen[string(rule)] {
-				seen[string(rule)] = true
-				rules = append(rules, rule)
-			}
-		}
-	}
-	if more {
-		return c.reply(map[string]any{"rules": rules, "more": true})
-	}
-	return c.reply(map[string]any{"rules": rules})
+	sum["rules"] = slices.CompactFunc(sum["rules"].([]map[string]any), func(a, b map[string]any) bool { return reflect.DeepEqual(a, b) })
+	return c.reply(sum)
 }
 
 // getRule answers the rule of a scope, if it is the same at all parts.

@@ -4,6 +4,7 @@ package route
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -85,9 +86,9 @@ func (c *call) once(ctx context.Context, base string, a asking) (*http.Response,
 			}
 		}
 		if len(a.body) > 0 {
-			q.Header.Set("Content-Type", orJSON(a.kind))
+			q.Header.Set("Content-Type", cmp.Or(a.kind, jsonType))
 		}
-		q.Header.Set("Accept", orJSON(a.accept))
+		q.Header.Set("Accept", cmp.Or(a.accept, jsonType))
 		var res *http.Response
 		if res, err = c.r.client.Do(q); err == nil {
 			watch.Stop()
@@ -104,13 +105,6 @@ const (
 	jsonType  = "application/json"
 	linesType = "application/x-ndjson"
 )
-
-func orJSON(kind string) string {
-	if kind == "" {
-		return jsonType
-	}
-	return kind
-}
 
 var errSilent = errors.New("it says nothing")
 
