@@ -1,10 +1,12 @@
 package route
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -296,6 +298,33 @@ func TestAPartOfSeveralMachines(t *testing.T) {
 	}
 	assert.Less(t, time.Since(began), 2*time.Second)
 	assert.EqualValues(t, 1, r.parts[1].at.Load(), "it stays with the address that answers")
+}
+
+func TestRequestsThatWaitLeaveRoomForOthers(t *testing.T) {
+	x := route(t, "a")
+	x.r.o.MaxRequests = 8
+	ctx, cancel := context.WithCancel(t.Context())
+	var polls sync.WaitGroup
+	for range 7 {
+		polls.Go(func() {
+			r, _ := http.NewRequestWithContext(ctx, "POST", x.base+"/v1/leases", strings.NewReader(`{"wait_s":60}`))
+			if res, err := x.http.Do(r); err == nil {
+				_ = res.Body.Close()
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return x.r.waiting.Load() == 7 }, 10*time.Second, time.Millisecond)
+	x.problem(503, "busy", "POST", "/v1/leases", `{"wait_s":1}`)
+	x.problem(503, "busy", "POST", "/v1/hosts/a.example/contact", `{}`)
+	x.ok("POST", "/v1/leases", `{}`)
+	x.ok("GET", "/v1/stats", "")
+	cancel()
+	polls.Wait()
+	require.Eventually(t, func() bool { return x.r.waiting.Load() == 0 }, 2*slice, time.Millisecond)
+	x.r.used.Store(x.r.o.MaxBuffered + 1)
+	x.problem(503, "busy", "GET", "/v1/stats", "")
+	x.ok("GET", "/livez", "")
+	x.r.used.Store(0)
 }
 
 func TestARouterThatStops(t *testing.T) {

@@ -45,7 +45,7 @@ type Options struct {
 	// MaxBuffered bounds the bytes of requests and answers held in memory: beyond it new requests are
 	// refused. Zero means 64 MiB.
 	MaxBuffered int64
-	// MaxRequests bounds the requests under way. Zero means 4,096.
+	// MaxRequests bounds the requests under way, of which 7 in 8 may wait for leases. Zero means 4,096.
 	MaxRequests int
 	// Logger logs requests, and parts that do not answer. Nil: none.
 	Logger *slog.Logger
@@ -63,6 +63,7 @@ type Router struct {
 	turn     atomic.Uint32 // of the part that is asked for leases first
 	used     atomic.Int64  // bytes in memory
 	requests atomic.Int64  // under way
+	waiting  atomic.Int64  // those among them that wait for leases
 	scans    chan struct{} // slots for answers of all parts that are put together in memory
 
 	closing context.Context

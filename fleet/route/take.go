@@ -81,6 +81,12 @@ func (c *call) postLeases() error {
 	if t.hosts = q.Hosts; t.hosts == 0 {
 		t.hosts = t.max
 	}
+	if q.WaitS > 0 {
+		if err := c.waits(); err != nil {
+			return err
+		}
+		defer c.r.waiting.Add(-1)
+	}
 	wait := q.WaitS
 	if q.WaitS >= 0 && q.WaitS <= 30*24*3600 { // otherwise a part refuses it
 		wait, q.WaitS = min(wait, maxWait.Seconds()), 0
@@ -105,6 +111,15 @@ func (c *call) postLeases() error {
 		return err
 	}
 	return t.reply()
+}
+
+// waits counts a request that waits, until it is taken from waiting: they never use all that there may be.
+func (c *call) waits() error {
+	if most := c.r.o.MaxRequests; c.r.waiting.Add(1) > int64(most-most/8) {
+		c.r.waiting.Add(-1)
+		return busy("too many requests wait for leases: try again")
+	}
+	return nil
 }
 
 // waits reports whether the client still waits for its first lease.
@@ -377,6 +392,10 @@ func (c *call) onLease() error {
 
 // postContact waits until a host may be contacted.
 func (c *call) postContact() error {
+	if err := c.waits(); err != nil {
+		return err
+	}
+	defer c.r.waiting.Add(-1)
 	return c.forLease(c.r.of("", c.q.PathValue("host")), c.q.URL.EscapedPath())
 }
 
