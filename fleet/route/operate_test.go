@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -284,11 +285,13 @@ func TestWhatARouterSaysOfItself(t *testing.T) {
 	}
 }
 
-// A part with several addresses answers at any of them.
+// A part with several addresses answers at any of them: one cannot be reached, one does not have the frontier.
 func TestAPartOfSeveralMachines(t *testing.T) {
 	x := route(t, "a", "b")
 	p := x.parts["b"].http.URL
-	r, err := New(Options{Parts: map[string][]string{"a": {x.parts["a"].http.URL}, "b": {"http://127.0.0.1:1", p}}})
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }))
+	defer other.Close()
+	r, err := New(Options{Parts: map[string][]string{"a": {x.parts["a"].http.URL}, "b": {"http://127.0.0.1:1", other.URL, p}}})
 	require.NoError(t, err)
 	x.t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	x.r.by, x.r.parts = r.by, r.parts
@@ -297,7 +300,7 @@ func TestAPartOfSeveralMachines(t *testing.T) {
 		assert.EqualValues(t, 1, x.ok("POST", "/v1/urls", fmt.Sprintf("http://%s/%d", x.host("b", 1), time.Now().UnixNano()), "Content-Type", "text/plain")["new"])
 	}
 	assert.Less(t, time.Since(began), 2*time.Second)
-	assert.EqualValues(t, 1, r.parts[1].at.Load(), "it stays with the address that answers")
+	assert.EqualValues(t, 2, r.parts[1].at.Load(), "it stays with the address that answers")
 }
 
 func TestRequestsThatWaitLeaveRoomForOthers(t *testing.T) {
@@ -321,10 +324,10 @@ func TestRequestsThatWaitLeaveRoomForOthers(t *testing.T) {
 	cancel()
 	polls.Wait()
 	require.Eventually(t, func() bool { return x.r.waiting.Load() == 0 }, 2*slice, time.Millisecond)
-	x.r.used.Store(x.r.o.MaxBuffered + 1)
+	x.r.used.Add(x.r.o.MaxBuffered + 1)
 	x.problem(503, "busy", "GET", "/v1/stats", "")
 	x.ok("GET", "/livez", "")
-	x.r.used.Store(0)
+	x.r.used.Add(-x.r.o.MaxBuffered - 1)
 }
 
 func TestARouterThatStops(t *testing.T) {

@@ -110,7 +110,7 @@ func New(o Options) (*Router, error) {
 	r.nodes = partition.NewNodes(names...)
 	r.client = &http.Client{Transport: cmp.Or[http.RoundTripper](o.Transport, &http.Transport{
 		DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext, TLSHandshakeTimeout: 5 * time.Second,
-		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, DisableCompression: true,
+		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 512, IdleConnTimeout: time.Minute, DisableCompression: true,
 	})}
 	r.closing, r.close = context.WithCancel(context.Background())
 	r.handler = r.routed()

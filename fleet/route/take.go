@@ -163,7 +163,7 @@ func (t *taking) take(x taken) error {
 // inTurn asks the parts one after the other, without a wait, beginning with another each time. Those that
 // did not answer lately come last.
 func (t *taking) inTurn(parts []*part) error {
-	first := int(t.c.r.turn.Add(1)) % len(parts)
+	first := int(t.c.r.turn.Add(1) % uint32(len(parts)))
 	order := append(slices.Clone(parts[first:]), parts[:first]...)
 	slices.SortStableFunc(order, func(a, b *part) int { return resting(a) - resting(b) })
 	for _, p := range order {
