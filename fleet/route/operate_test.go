@@ -341,3 +341,28 @@ func TestARouterThatStops(t *testing.T) {
 	assert.Empty(t, (<-got)["leases"])
 	x.problem(503, "busy", "GET", "/v1/stats", "")
 }
+
+// Routers that disagree about who has which hosts would put a host at two parts, and both would contact it.
+func TestRoutersThatDisagreeAreRefused(t *testing.T) {
+	x := route(t, "a", "b")
+	for i := range 20 {
+		x.ok("POST", "/v1/urls", fmt.Sprintf(`{"url":"http://h%d.example/"}`, i))
+	}
+	a, b := []string{x.parts["a"].http.URL}, []string{x.parts["b"].http.URL}
+	for what, parts := range map[string]map[string][]string{
+		"swapped": {"a": b, "b": a}, "another name": {"a": a, "c": b}, "one more": {"a": a, "b": b, "c": {"http://127.0.0.1:1"}},
+	} {
+		r, err := New(Options{Parts: parts})
+		require.NoError(t, err)
+		front := httptest.NewServer(r.Handler())
+		y := &routed{t: t, base: front.URL, http: x.http}
+		y.problem(409, "other-part", "POST", "/v1/leases", `{}`)
+		y.problem(409, "other-part", "POST", "/v1/do", `{"do":"pause","scope":"*"}`)
+		if what != "one more" { // the host may be its
+			y.problem(409, "other-part", "POST", "/v1/urls", `{"url":"http://h1.example/2"}`)
+		}
+		front.Close()
+		require.NoError(t, r.Close())
+	}
+	assert.EqualValues(t, 20, x.ok("GET", "/v1/stats", "")["waiting"])
+}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-7440039f/frontier/serve"
 )
 
 const (
@@ -49,7 +51,7 @@ func (c *call) open(ctx context.Context, p *part, a asking) (*http.Response, err
 	for range p.bases {
 		at := p.at.Load()
 		var res *http.Response
-		if res, err = c.once(ctx, p.bases[at], a); err == nil && res.StatusCode < 400 {
+		if res, err = c.once(ctx, p, p.bases[at], a); err == nil && res.StatusCode < 400 {
 			p.rests.Store(0)
 			return res, nil
 		}
@@ -75,7 +77,7 @@ func (c *call) open(ctx context.Context, p *part, a asking) (*http.Response, err
 }
 
 // once sends a request to one address.
-func (c *call) once(ctx context.Context, base string, a asking) (*http.Response, error) {
+func (c *call) once(ctx context.Context, p *part, base string, a asking) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(patience+a.wait, func() { cancel(errSilent) })
 	q, err := http.NewRequestWithContext(ctx, a.method, base+a.path, bytes.NewReader(a.body))
@@ -89,6 +91,7 @@ func (c *call) once(ctx context.Context, base string, a asking) (*http.Response,
 			q.Header.Set("Content-Type", cmp.Or(a.kind, jsonType))
 		}
 		q.Header.Set("Accept", cmp.Or(a.accept, jsonType))
+		q.Header.Set(serve.PartHeader, p.name+"/"+p.tail[1:])
 		var res *http.Response
 		if res, err = c.r.client.Do(q); err == nil {
 			watch.Stop()
