@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -261,7 +260,7 @@ func (c *Console) url(r *http.Request) (any, error) {
 		if err == nil && (h.Due.After(s.Until) || h.GroupDue.After(s.Until)) {
 			x.Why += "; its host is left alone for longer, for " + Ago(max(h.Due.Sub(now), h.GroupDue.Sub(now)))
 		}
-		if err == nil && slices.Contains([]frontier.Reason{frontier.ReasonPaused, frontier.ReasonBlocked, frontier.ReasonLimit}, h.Reason) {
+		if err == nil && byHand(h.Reason) {
 			x.Why += "; its host: " + why(h, now)
 		}
 	case frontier.URLKnown:

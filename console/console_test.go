@@ -120,6 +120,7 @@ func TestEveryClientSeesAndChangesTheSame(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, "paused", h.Reason)
 			assert.Equal(t, "it is paused", h.Why)
+			assert.Nil(t, h.Due, "time does not end it")
 			assert.EqualValues(t, 2, h.Waiting)
 			u, err := c.URL(ctx, 0, "http://a.example/1")
 			require.NoError(t, err)

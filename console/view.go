@@ -256,6 +256,9 @@ func (c *Console) hostRow(h frontier.HostInfo) HostRow {
 	if h.GroupDue.After(due) {
 		due = h.GroupDue
 	}
+	if byHand(h.Reason) {
+		due = h.Until // zero: time alone does not end it
+	}
 	row := HostRow{
 		Host: h.Host, Waiting: h.Waiting, Scheduled: h.Scheduled, Leased: h.Leased, Due: when(due),
 		Reason: h.Reason.String(), Until: when(h.Until), Group: h.Group, Failures: h.Backoff.Failures, Standing: h.Standing,

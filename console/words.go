@@ -173,6 +173,11 @@ func why(h frontier.HostInfo, now time.Time) string {
 	return s
 }
 
+// byHand reports whether an operator keeps a host from being contacted.
+func byHand(r frontier.Reason) bool {
+	return r == frontier.ReasonPaused || r == frontier.ReasonBlocked || r == frontier.ReasonLimit
+}
+
 var reasons = map[frontier.Reason]string{
 	frontier.ReasonTurn:       "it may be served now: the next worker that asks may get it",
 	frontier.ReasonNothing:    "nothing of it waits",
