@@ -113,6 +113,18 @@ func (d deadlined) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// talk lets the client read answers while it sends.
+func (c *call) talk() { c.talks = http.NewResponseController(c.w).EnableFullDuplex() == nil }
+
+// DropRest reads the rest of the body of a request in full duplex that ends early. net/http would panic if it
+// met the end itself, and would take the rest of a body that failed for another request.
+func DropRest(w http.ResponseWriter, body io.Reader) {
+	_ = http.NewResponseController(w).Flush()
+	if _, err := io.CopyN(io.Discard, body, 4*maxLine); err != nil && !errors.Is(err, io.EOF) {
+		panic(http.ErrAbortHandler)
+	}
+}
+
 // counted takes room for the bytes that its reader buffers.
 type counted struct {
 	in   io.Reader

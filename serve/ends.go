@@ -249,7 +249,7 @@ func (s *Service) postEnds(c *call) error {
 		return err
 	}
 	defer l.close()
-	_ = http.NewResponseController(c.w).EnableFullDuplex() // otherwise the client must send its whole body before it reads
+	c.talk()
 	x := &endings{c: c, lines: l, held: l.held}
 	for {
 		line, err := l.next()

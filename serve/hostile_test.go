@@ -58,6 +58,27 @@ func TestAClientThatSendsNoBodyIsCutOff(t *testing.T) {
 	}
 }
 
+// An answer that ends before the body of its request, which the client still sends, comes whole. Then the
+// connection is used again, unless the body stops.
+func TestAnAnswerBeforeTheEndOfTheBody(t *testing.T) {
+	x := serve(t, Options{Idle: time.Second})
+	tail := strings.Repeat("x", maxLine+2*readAhead) + "\n"
+	for _, path := range []string{"/v1/urls", "/v1/done"} {
+		for name, size := range map[string]int{"long": len(tail), "stops": len(tail) + 100} {
+			conn, in := x.begin(fmt.Sprintf("POST %s HTTP/1.1\nHost: localhost\nAccept: application/x-ndjson\nContent-Length: %d\n\n%s", path, size, strings.Repeat("x", maxLine+readAhead)))
+			res, err := http.ReadResponse(in, nil)
+			require.NoError(t, err)
+			time.AfterFunc(10*time.Millisecond, func() { _, _ = io.WriteString(conn, tail[maxLine+readAhead:]) })
+			b, err := io.ReadAll(res.Body)
+			require.Equal(t, name == "long", err == nil, "%s %s %v", path, name, err)
+			require.Contains(t, string(b), "problems/too-large")
+			_, _ = io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			_, err = http.ReadResponse(in, nil)
+			require.Equal(t, name == "long", err == nil, "%s %s %v", path, name, err)
+		}
+	}
+}
+
 // Bodies of one object are counted, also those that are not at their end, and given back.
 func TestBodiesOfOneObjectHaveABound(t *testing.T) {
 	x := serve(t, Options{MaxBuffered: 1 << 20})

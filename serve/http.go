@@ -94,6 +94,7 @@ type call struct {
 	began bool      // part of the response is written
 	n     int       // bytes written
 	code  int
+	talks bool // the client reads while it sends
 }
 
 // routed returns the Handler.
@@ -143,6 +144,11 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	c := &call{w: w, r: r, s: s, ctx: ctx, asked: began, code: http.StatusOK}
+	defer func() {
+		if c.talks && c.code >= http.StatusBadRequest {
+			DropRest(w, deadlined{c})
+		}
+	}()
 	h := w.Header()
 	h.Set("Frontier-Version", "1")
 	h.Set("Cache-Control", "no-store")

@@ -99,7 +99,7 @@ func (s *Service) postURLs(c *call) error {
 	defer l.close()
 	a := &adding{c: c, lines: l, each: strings.Contains(c.r.Header.Get("Accept"), "ndjson")}
 	if a.each {
-		_ = http.NewResponseController(c.w).EnableFullDuplex() // otherwise the client must send its whole body before it reads
+		c.talk()
 	}
 	err = a.run()
 	switch {

@@ -51,9 +51,7 @@ func (c *call) body() ([]byte, error) {
 }
 
 // talk lets the client read answers while it sends.
-func (c *call) talk() {
-	c.duplex = http.NewResponseController(c.w).EnableFullDuplex() == nil
-}
+func (c *call) talk() { c.talks = http.NewResponseController(c.w).EnableFullDuplex() == nil }
 
 // lines reads the lines of a body, or the objects of an array.
 type lines struct {

@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -29,6 +28,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/serve"
 )
 
 // Options configure a Router.
@@ -240,15 +240,15 @@ func instead(what string) func(*call) error {
 
 // call is a request and its answer.
 type call struct {
-	r      *Router
-	w      http.ResponseWriter
-	q      *http.Request
-	query  url.Values
-	asked  time.Time
-	held   int64 // bytes counted in r.used
-	began  bool  // a part of the answer is written
-	code   int
-	duplex bool // the client sends while it reads
+	r     *Router
+	w     http.ResponseWriter
+	q     *http.Request
+	query url.Values
+	asked time.Time
+	held  int64 // bytes counted in r.used
+	began bool  // a part of the answer is written
+	code  int
+	talks bool // the client reads while it sends
 }
 
 func (r *Router) routed() http.Handler {
@@ -286,6 +286,11 @@ func (r *Router) routed() http.Handler {
 func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*call) error) {
 	c := &call{r: r, w: w, q: q, asked: time.Now(), code: http.StatusOK}
 	defer func() { r.used.Add(-c.held) }()
+	defer func() {
+		if c.talks && c.code >= http.StatusBadRequest {
+			serve.DropRest(w, deadlined{c})
+		}
+	}()
 	h := w.Header()
 	h.Set("Frontier-Version", "1")
 	h.Set("Cache-Control", "no-store")
@@ -320,22 +325,9 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 	}
 	if err != nil {
 		c.fail(err)
-		defer c.drain()
 	}
 	r.o.Logger.LogAttrs(q.Context(), slog.LevelInfo, "request", slog.String("method", q.Method), slog.String("path", q.URL.Path), slog.Int("status", c.code),
 		slog.Duration("took", time.Since(c.asked)), slog.String("from", q.RemoteAddr))
-}
-
-// drain reads the rest of a body while the handler runs: net/http panics if it meets the end itself once the
-// request is in full duplex. A body that goes on and on costs the connection.
-func (c *call) drain() {
-	if !c.duplex {
-		return
-	}
-	_ = http.NewResponseController(c.w).Flush()
-	if n, err := io.CopyN(io.Discard, deadlined{c}, 4*maxLine); n == 4*maxLine || err != nil && !errors.Is(err, io.EOF) {
-		panic(http.ErrAbortHandler)
-	}
 }
 
 // hold counts n more bytes in memory until the request has ended.
