@@ -5,6 +5,7 @@ package route
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,10 @@ const (
 var errBody = errors.New("the body breaks off, or is malformed")
 
 // deadlined reads the body of a call. A silent client loses its connection.
-type deadlined struct{ c *call }
+type deadlined struct {
+	c    *call
+	kept bool // count what was read
+}
 
 func (d deadlined) Read(b []byte) (int, error) {
 	control := http.NewResponseController(d.c.w)
@@ -40,14 +44,15 @@ func (d deadlined) Read(b []byte) (int, error) {
 	case err != nil && !errors.As(err, &large) && !errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("%w: %w", errBody, err)
 	}
+	if d.kept {
+		err = cmp.Or(d.c.grow(2*n), err) // buffers double
+	}
 	return n, err
 }
 
 // body reads a whole body.
 func (c *call) body() ([]byte, error) {
-	b, err := io.ReadAll(http.MaxBytesReader(c.w, io.NopCloser(deadlined{c}), maxLine))
-	c.hold(len(b))
-	return b, err
+	return io.ReadAll(http.MaxBytesReader(c.w, io.NopCloser(deadlined{c, true}), maxLine))
 }
 
 // talk lets the client read answers while it sends.
@@ -55,6 +60,7 @@ func (c *call) talk() { c.talks = http.NewResponseController(c.w).EnableFullDupl
 
 // lines reads the lines of a body, or the objects of an array.
 type lines struct {
+	c      *call
 	in     *bufio.Reader
 	text   bool          // a URL in each line
 	array  *json.Decoder // nil: lines
@@ -65,8 +71,8 @@ type lines struct {
 
 func (c *call) lines() (*lines, error) {
 	kind, _, _ := mime.ParseMediaType(c.q.Header.Get("Content-Type"))
-	l := &lines{}
-	var body io.Reader = deadlined{c}
+	l := &lines{c: c}
+	var body io.Reader = deadlined{c: c}
 	switch kind {
 	case "text/plain":
 		l.text, l.began, body = true, true, urllist.NewReader(body)
@@ -85,7 +91,9 @@ func (l *lines) Read(b []byte) (int, error) {
 		return 0, errLong
 	}
 	n, err := l.in.Read(b[:min(len(b), l.left)])
-	l.left -= n
+	if l.left -= n; l.left < maxLine {
+		err = cmp.Or(l.c.grow(2*n), err)
+	}
 	return n, err
 }
 
@@ -121,7 +129,10 @@ func (l *lines) next() ([]byte, error) {
 			if err == nil || len(line) > 0 && errors.Is(err, io.EOF) {
 				break
 			}
-			if !errors.Is(err, bufio.ErrBufferFull) {
+			if errors.Is(err, bufio.ErrBufferFull) {
+				err = l.c.grow(2 * len(b))
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -146,7 +157,7 @@ func (l *lines) object() ([]byte, error) {
 	}
 	var raw json.RawMessage
 	if err := l.array.Decode(&raw); err != nil {
-		if _, ok := errors.AsType[*json.SyntaxError](err); ok || errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, ok := errors.AsType[*json.SyntaxError](err); ok || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			err = badRequest("malformed JSON: %v", err)
 		}
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -328,6 +329,23 @@ func TestRequestsThatWaitLeaveRoomForOthers(t *testing.T) {
 	x.problem(503, "busy", "GET", "/v1/stats", "")
 	x.ok("GET", "/livez", "")
 	x.r.used.Add(-x.r.o.MaxBuffered - 1)
+}
+
+// What clients have sent of a body counts before its end.
+func TestHalfBodiesAreCounted(t *testing.T) {
+	x := route(t, "a")
+	x.r.o.MaxBuffered = 2 << 20
+	half := strings.Repeat(" ", 800<<10)
+	for path, begin := range map[string]string{"/v1/urls": "x", "/v1/done": `[{"lease":"`, "/v1/leases": ""} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(x.base, "http://"))
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s%s", path, 1<<20, begin, half)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return x.r.used.Load() > 1400<<10 }, 10*time.Second, time.Millisecond, path)
+		x.problem(503, "busy", "POST", path, begin+half)
+		require.NoError(t, conn.Close())
+		require.Eventually(t, func() bool { return x.r.used.Load() == 0 }, 10*time.Second, time.Millisecond, path)
+	}
 }
 
 func TestARouterThatStops(t *testing.T) {

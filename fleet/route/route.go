@@ -288,7 +288,7 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 	defer func() { r.used.Add(-c.held) }()
 	defer func() {
 		if c.talks && c.code >= http.StatusBadRequest {
-			serve.DropRest(w, deadlined{c})
+			serve.DropRest(w, deadlined{c: c})
 		}
 	}()
 	h := w.Header()
@@ -321,6 +321,10 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 			err = badRequest("the query: %v", err)
 			break
 		}
+		if q.Method == "POST" && len(c.query) > 0 {
+			err = badRequest("%.80q: a POST has no such parameter", q.URL.RawQuery)
+			break
+		}
 		err = answer(c)
 	}
 	if err != nil {
@@ -334,6 +338,14 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 func (c *call) hold(n int) {
 	c.held += int64(n)
 	c.r.used.Add(int64(n))
+}
+
+// grow counts n more bytes, and refuses them if too many are in memory.
+func (c *call) grow(n int) error {
+	if c.hold(n); n > 0 && c.r.used.Load() > c.r.o.MaxBuffered {
+		return busy("the router has too many requests at once: try again")
+	}
+	return nil
 }
 
 // fail answers with an error, or appends it if the answer has begun.
