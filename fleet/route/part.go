@@ -80,6 +80,7 @@ func (c *call) open(ctx context.Context, p *part, a asking) (*http.Response, err
 func (c *call) once(ctx context.Context, p *part, base string, a asking) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(patience+a.wait, func() { cancel(errSilent) })
+	defer time.AfterFunc(a.wait+restFor, func() { p.rests.Store(time.Now().Add(patience).UnixNano()) }).Stop() // others pass it by meanwhile
 	q, err := http.NewRequestWithContext(ctx, a.method, base+a.path, bytes.NewReader(a.body))
 	if err == nil {
 		for _, name := range passed {

@@ -409,6 +409,31 @@ func TestLeasesOfAllParts(t *testing.T) {
 	assert.Contains(t, x.problem(400, "bad-request", "POST", "/v1/leases", `{"hosst":1}`), "hosst")
 }
 
+// A part that says nothing delays those who ask it first, and soon all others pass it by.
+func TestAPartThatSaysNothing(t *testing.T) {
+	x := route(t, "a", "b")
+	for i := range 9 {
+		x.ok("POST", "/v1/urls", fmt.Sprintf("http://%s/", x.host("b", i)), "Content-Type", "text/plain")
+	}
+	silent := make(chan struct{})
+	x.parts["a"].see = func(*http.Request) { <-silent }
+	first := make(chan struct{}, 2)
+	for range 2 {
+		go func() {
+			_, _ = x.ask("POST", "/v1/leases", `{}`)
+			first <- struct{}{}
+		}()
+	}
+	require.Eventually(t, x.r.parts[0].resting, 10*time.Second, time.Millisecond)
+	for range 4 {
+		require.Len(t, x.leases(`{}`), 1)
+	}
+	assert.Len(t, first, 1)
+	close(silent)
+	<-first
+	<-first
+}
+
 // A part that waits hands out a lease that nobody needs any more: it comes back at once.
 func TestLeasesThatNobodyNeedsComeBack(t *testing.T) {
 	x := route(t, "a", "b", "c")
