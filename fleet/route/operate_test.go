@@ -336,13 +336,24 @@ func TestHalfBodiesAreCounted(t *testing.T) {
 	x := route(t, "a")
 	x.r.o.MaxBuffered = 2 << 20
 	half := strings.Repeat(" ", 800<<10)
-	for path, begin := range map[string]string{"/v1/urls": "x", "/v1/done": `[{"lease":"`, "/v1/leases": ""} {
+	send := func(path, begin string) net.Conn {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(x.base, "http://"))
 		require.NoError(t, err)
 		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s%s", path, 1<<20, begin, half)
 		require.NoError(t, err)
+		return conn
+	}
+	for path, begin := range map[string]string{"/v1/urls": "x", "/v1/done": `[{"lease":"`, "/v1/leases": ""} {
+		conn := send(path, begin)
 		require.Eventually(t, func() bool { return x.r.used.Load() > 1400<<10 }, 10*time.Second, time.Millisecond, path)
 		x.problem(503, "busy", "POST", path, begin+half)
+		if path == "/v1/done" { // the rest of a body that is refused counts no more
+			other := send(path, begin)
+			_, err := other.Read(make([]byte, 1))
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return x.r.used.Load() < 1800<<10 }, 10*time.Second, time.Millisecond)
+			require.NoError(t, other.Close())
+		}
 		require.NoError(t, conn.Close())
 		require.Eventually(t, func() bool { return x.r.used.Load() == 0 }, 10*time.Second, time.Millisecond, path)
 	}

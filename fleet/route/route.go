@@ -285,9 +285,8 @@ func (r *Router) routed() http.Handler {
 // answer answers a request.
 func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*call) error) {
 	c := &call{r: r, w: w, q: q, asked: time.Now(), code: http.StatusOK}
-	defer func() { r.used.Add(-c.held) }()
 	defer func() {
-		if c.talks && c.code >= http.StatusBadRequest {
+		if r.used.Add(-c.held); c.talks && c.code >= http.StatusBadRequest {
 			serve.DropRest(w, deadlined{c: c})
 		}
 	}()
