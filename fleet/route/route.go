@@ -318,13 +318,11 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 		defer r.going.Done()
 		if c.query, err = url.ParseQuery(q.URL.RawQuery); err != nil {
 			err = badRequest("the query: %v", err)
-			break
-		}
-		if q.Method == "POST" && len(c.query) > 0 {
+		} else if q.Method == "POST" && len(c.query) > 0 {
 			err = badRequest("%.80q: a POST has no such parameter", q.URL.RawQuery)
-			break
+		} else {
+			err = answer(c)
 		}
-		err = answer(c)
 	}
 	if err != nil {
 		c.fail(err)

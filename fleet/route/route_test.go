@@ -415,6 +415,7 @@ func TestAPartThatSaysNothing(t *testing.T) {
 	for i := range 9 {
 		x.ok("POST", "/v1/urls", fmt.Sprintf("http://%s/", x.host("b", i)), "Content-Type", "text/plain")
 	}
+	x.ok("POST", "/v1/urls", fmt.Sprintf("http://%s/", x.host("a", 0)), "Content-Type", "text/plain")
 	silent := make(chan struct{})
 	x.parts["a"].see = func(*http.Request) { <-silent }
 	first := make(chan struct{}, 2)
@@ -429,9 +430,11 @@ func TestAPartThatSaysNothing(t *testing.T) {
 		require.Len(t, x.leases(`{}`), 1)
 	}
 	assert.Len(t, first, 1)
+	<-first
+	<-first // it went on to the other part
 	close(silent)
-	<-first
-	<-first
+	a := x.parts["a"].f
+	require.Eventually(t, func() bool { s := a.Stats(); return s.HandedOut == 1 && s.Leased == 0 }, 10*time.Second, time.Millisecond, "a lease that came too late is back")
 }
 
 // A part that waits hands out a lease that nobody needs any more: it comes back at once.

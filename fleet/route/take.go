@@ -4,6 +4,7 @@ package route
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -20,6 +21,7 @@ const (
 	// slice is how long a part is asked to wait at once: for so long, a request may be under way whose
 	// leases nobody needs any more.
 	slice     = 2 * time.Second
+	slow      = 5 * time.Second // how long a request waits for one part before it goes on to the next
 	maxWait   = time.Minute
 	maxLeases = 10_000
 	soon      = 0.1 // seconds until a client asks again that came while links were under way
@@ -165,25 +167,27 @@ func (t *taking) take(x taken) error {
 func (t *taking) inTurn(parts []*part) error {
 	first := int(t.c.r.turn.Add(1) % uint32(len(parts)))
 	order := append(slices.Clone(parts[first:]), parts[:first]...)
-	slices.SortStableFunc(order, func(a, b *part) int { return resting(a) - resting(b) })
+	now := time.Now().UnixNano()
+	slices.SortStableFunc(order, func(a, b *part) int { return cmp.Compare(max(now, a.rests.Load()), max(now, b.rests.Load())) })
 	for _, p := range order {
 		if len(t.got) > 0 && (p.resting() || t.max <= 0 || t.hosts <= 0) {
 			return nil
 		}
 		q := t.q
 		q.Max, q.Hosts = t.max, t.hosts
-		if err := t.take(t.ask(p, q, 0)); err != nil {
+		answer := make(chan taken, 1)
+		t.c.r.going.Go(func() { answer <- t.ask(p, q, 0) })
+		x := taken{part: p, err: busy("part %s has not answered yet", p.name)}
+		select {
+		case x = <-answer:
+		case <-time.After(slow):
+			t.c.r.going.Go(func() { t.c.giveBackRest(answer, 1) })
+		}
+		if err := t.take(x); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func resting(p *part) int {
-	if p.resting() {
-		return 1
-	}
-	return 0
 }
 
 // atOnce lets all parts wait for a lease. The first that has one wins; what others hand out meanwhile they
