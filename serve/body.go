@@ -117,10 +117,11 @@ func (d deadlined) Read(b []byte) (int, error) {
 func (c *call) talk() { c.talks = http.NewResponseController(c.w).EnableFullDuplex() == nil }
 
 // DropRest reads the rest of the body of a request in full duplex that ends early. net/http would panic if it
-// met the end itself, and would take the rest of a body that failed for another request.
+// met the end itself, and would take the rest of a body that failed for another request. A rest that goes on
+// and on costs the connection.
 func DropRest(w http.ResponseWriter, body io.Reader) {
 	_ = http.NewResponseController(w).Flush()
-	if _, err := io.CopyN(io.Discard, body, 4*maxLine); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := io.CopyN(io.Discard, body, 4*maxLine); !errors.Is(err, io.EOF) {
 		panic(http.ErrAbortHandler)
 	}
 }

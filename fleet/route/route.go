@@ -87,6 +87,9 @@ func New(o Options) (*Router, error) {
 	names := slices.Sorted(maps.Keys(o.Parts))
 	var wrong faults.List
 	wrong.If(len(names) == 0, "there is no part")
+	if err := console.CheckNames(o.Names); err != nil {
+		wrong.If(true, "Names: %w", err)
+	}
 	wrong.If(o.MaxBuffered < 0 || o.MaxRequests < 0, "MaxBuffered is %d, MaxRequests %d; want 0 or more", o.MaxBuffered, o.MaxRequests)
 	taken := map[string]string{}
 	for _, n := range names {
