@@ -45,7 +45,7 @@ type Options struct {
 	// MaxBuffered bounds the bytes of requests and answers held in memory: beyond it new requests are
 	// refused. Zero means 64 MiB.
 	MaxBuffered int64
-	// MaxRequests bounds the requests under way, of which 7 in 8 may wait for leases. Zero means 4,096.
+	// MaxRequests bounds the requests under way; 7 in 8 of them may wait for leases. Zero means 4,096.
 	MaxRequests int
 	// Logger logs requests, and parts that do not answer. Nil: none.
 	Logger *slog.Logger

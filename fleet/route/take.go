@@ -19,7 +19,7 @@ import (
 
 const (
 	// slice is how long a part is asked to wait at once: for so long, a request may be under way whose
-	// leases nobody needs any more.
+	// leases are not needed any more.
 	slice     = 2 * time.Second
 	slow      = 5 * time.Second // how long a request waits for one part before it goes on to the next
 	maxWait   = time.Minute
@@ -217,7 +217,7 @@ func (t *taking) atOnce(parts []*part, wait time.Duration) error {
 	return nil
 }
 
-// giveBackRest waits for answers that nobody needs any more.
+// giveBackRest waits for answers that are not needed any more.
 func (c *call) giveBackRest(answers <-chan taken, n int) {
 	for range n {
 		c.giveBack(<-answers)
