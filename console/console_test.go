@@ -155,6 +155,28 @@ func TestEveryClientSeesAndChangesTheSame(t *testing.T) {
 	}
 }
 
+// A host that reached a limit says which.
+func TestWhichLimit(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	w.add(t, "http://a.example/1", "http://a.example/2")
+	c := console.Direct(w.c)
+	for _, do := range []string{"limit", "host-limit"} {
+		_, err := c.Do(t.Context(), console.Action{Do: do, Scope: "a.example", Limits: console.Limits{Served: 1, Errors: 9}})
+		require.NoError(t, err)
+	}
+	l, _, err := w.f.TryNext()
+	require.NoError(t, err)
+	require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+	h, err := c.Host(t.Context(), "a.example")
+	require.NoError(t, err)
+	assert.Equal(t, "it reached a limit; it may have 1 page, 9 failures; all of its scope may have 1 page, 9 failures", h.Why)
+	_, err = c.Do(t.Context(), console.Action{Do: "limit", Scope: "a.example", None: true})
+	require.NoError(t, err)
+	h, err = c.Host(t.Context(), "a.example")
+	require.NoError(t, err)
+	assert.NotContains(t, h.Why, "limit")
+}
+
 // Every action does what it says, and says what it did.
 func TestActions(t *testing.T) {
 	stopped, made := 0, 0

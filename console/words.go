@@ -138,16 +138,18 @@ func (l Limits) words() string {
 	var said []string
 	say := func(n int64, what string) {
 		if n > 0 {
-			said = append(said, Count(n)+" "+what)
+			said = append(said, plural(n, what))
 		}
 	}
-	say(l.Waiting, "waiting URLs")
-	say(l.Served, "pages")
+	say(l.Waiting, "waiting URL")
+	say(l.Served, "page")
 	if l.Bytes > 0 {
 		said = append(said, Size(l.Bytes))
 	}
-	say(l.Errors, "failures")
-	say(int64(l.Depth), "links from a seed")
+	say(l.Errors, "failure")
+	if l.Depth > 0 {
+		said = append(said, plural(int64(l.Depth), "link")+" from a seed")
+	}
 	if l.Period > 0 {
 		said = append(said, "counted anew each "+Ago(time.Duration(l.Period)))
 	}
@@ -162,6 +164,12 @@ func why(h frontier.HostInfo, now time.Time) string {
 	}
 	if h.Reason == frontier.ReasonGroup {
 		s = fmt.Sprintf("its group %s may not be contacted yet", h.Group)
+	}
+	if own := limitsOf(h.Rule.HostLimits).words(); h.Reason == frontier.ReasonLimit && own != "" {
+		s += "; it may have " + own
+	}
+	if all := limitsOf(h.Rule.Limits).words(); h.Reason == frontier.ReasonLimit && all != "" {
+		s += "; all of its scope may have " + all
 	}
 	if !h.Until.IsZero() && h.Until.After(now) {
 		ends := "that ends"
