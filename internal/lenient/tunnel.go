@@ -120,3 +120,7 @@ type connected struct{ net.Conn }
 
 // Dial implements proxy.Dialer.
 func (c connected) Dial(string, string) (net.Conn, error) { return c.Conn, nil }
+
+// DialContext implements proxy.ContextDialer. Without it package proxy calls Dial in a goroutine, which closes
+// the connection if ctx ends before it runs again, as the context of a dial does once that is done.
+func (c connected) DialContext(context.Context, string, string) (net.Conn, error) { return c.Conn, nil }
