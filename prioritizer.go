@@ -127,7 +127,7 @@ type Rechecker interface {
 // comes at the hint's NotBefore if that is not zero and earlier than its scheduled time.
 //
 // In any case the URL gets the greater Weight and the lesser Depth of both, and a new priority from the
-// Prioritizer. A URL that is to be retried after a failure keeps its time, and the Hinter is not
+// Prioritizer. A URL that waits for another try keeps its time, and the Hinter is not
 // called. When its time has come a Rechecker is called as usual.
 type Hinter interface {
 	Scheduler

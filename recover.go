@@ -414,7 +414,7 @@ func (r *recovery) group(name string, g *row.Group) {
 	c.PostponeGroup(c.GroupOf(name), at)
 }
 
-// obsolete notes that a row is to be deleted. Beyond a bound they are left for the next opening.
+// obsolete notes a row to delete. Beyond a bound they are left for the next opening.
 func (r *recovery) obsolete(key string) {
 	if len(r.stale) < maxStale {
 		r.stale = append(binary.AppendUvarint(r.stale, uint64(len(key))), key...)

@@ -44,7 +44,7 @@ func newRouter() *router {
 		fs.StringVar(&s.cert, "tls-cert", "", "`file` of the certificate: HTTP is HTTPS then")
 		fs.StringVar(&s.key, "tls-key", "", "`file` of its key")
 		fs.Var(&s.names, "names", "host `names`, beside localhost, under which it answers without a token; * for any; comma-separated")
-		fs.BoolVar(&s.insecure, "insecure", false, "answer other machines although a part is on this one, and may ask for no tokens; whoever reaches the address may do everything there")
+		fs.BoolVar(&s.insecure, "insecure", false, "answer other machines although a part is on this one, and may ask for no tokens; all who reach the address may do everything there")
 		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the one idle longest is closed")
 		fs.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests may go on after SIGTERM")
 	})
@@ -55,7 +55,7 @@ func newRouter() *router {
 func routeCommand(code *int) *cli.Command {
 	s := newRouter()
 	return &cli.Command{
-		Name: "route", Usage: "answer for several served frontiers, each of which has a part of the hosts", Flags: s.flags(),
+		Name: "route", Usage: "answer for several served frontiers, each with a part of the hosts", Flags: s.flags(),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			if cmd.NArg() > 0 {
 				return usageError(fmt.Sprintf("route: what is %q? It takes flags only", cmd.Args().First()))

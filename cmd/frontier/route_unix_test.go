@@ -1,4 +1,4 @@
-// This file tests routers before parts, each in a process of its own, some of which are killed.
+// This file tests routers before parts, each in a process of its own; some are killed.
 
 //go:build unix
 

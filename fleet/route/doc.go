@@ -1,5 +1,5 @@
-// Package route owns the division of the hosts among parts, each of which is a frontier that package
-// serve serves, on one machine or on a fleet. It keeps no URL, no lease and no file: any number of
+// Package route owns the division of the hosts among parts. Each is a frontier that package serve
+// serves, on one machine or on a fleet. The package keeps no URL, no lease and no file: any number of
 // routers may answer for the same parts.
 //
 //	r, err := route.New(route.Options{Parts: map[string][]string{

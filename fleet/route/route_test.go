@@ -173,7 +173,7 @@ func (x *routed) leased() (n int64) {
 	return n
 }
 
-// web is a synthetic web of pages by host, each of which links to three others.
+// web is a synthetic web of pages by host; each links to three others.
 type web struct {
 	hosts []string
 	pages int
@@ -437,8 +437,8 @@ func TestAPartThatSaysNothing(t *testing.T) {
 	require.Eventually(t, func() bool { s := a.Stats(); return s.HandedOut == 1 && s.Leased == 0 }, 10*time.Second, time.Millisecond, "a lease that came too late is back")
 }
 
-// A part that waits hands out a lease that nobody needs any more: it comes back at once.
-func TestLeasesThatNobodyNeedsComeBack(t *testing.T) {
+// A part that waits hands out a lease that is not needed any more: it comes back at once.
+func TestLeasesThatAreNotNeededComeBack(t *testing.T) {
 	x := route(t, "a", "b", "c")
 	done := make(chan map[string]map[string]any)
 	for range 3 {

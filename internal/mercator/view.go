@@ -176,7 +176,7 @@ func (s *Core) limitedNext(found []timeheap.Item, n int) []timeheap.Item {
 }
 
 // listsByUrgency yields ready lists and front queues, those of the highest priority first, and of each
-// priority the ready list first. Crawls that are paused have none.
+// priority the ready list first. Those of paused crawls are left out.
 func (t *tables) listsByUrgency() iter.Seq[*list] {
 	return func(yield func(*list) bool) {
 		for p := t.immediate(); p > 0; p-- {
