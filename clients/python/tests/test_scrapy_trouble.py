@@ -112,6 +112,33 @@ def test_a_connection_is_cut_when_its_lease_ends(server: Server, site: Site, rea
             p.kill()
 
 
+@pytest.mark.parametrize("reactor", REACTORS)
+def test_a_robots_txt_is_cut_when_the_leases_of_its_host_end(server: Server, site: Site, reactor: str) -> None:
+    server.delay(0.05)
+    with socket.create_server(("127.0.0.1", 0)) as web:
+        site.hosts = [f"http://127.0.0.1:{web.getsockname()[1]}"]
+        p = scrapy(server, site, FRONTIER_LEASE_S=3, **REACTORS[reactor])
+        asked = []
+        try:
+            web.settimeout(30)
+            first, _ = web.accept()
+            server.kill()
+            first.settimeout(8)
+            with first, suppress(ConnectionResetError):
+                while data := first.recv(4096):  # nothing is answered
+                    asked.append(data.split()[1])
+            server.start()
+            again, _ = web.accept()  # its rules are not taken for none
+            with again:
+                asked.append(again.recv(4096).split()[1])
+                again.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nUser-agent: *\nDisallow: /\n")
+            got = stats(p)
+            assert got["finish_reason"] == "finished" and got["robotstxt/forbidden"] == 1
+            assert asked == [b"/robots.txt", b"/robots.txt"]
+        finally:
+            p.kill()
+
+
 def test_leases_are_kept_while_the_server_is_full(server: Server, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     full_from, asked = [0.0], [0]
 

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -31,6 +32,7 @@ class RobotsGap:
     """
 
     def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
         self._ended: dict[str, tuple[float, float | None]] = {}  # when, and the host's gap if it was asked for
         crawler.signals.connect(self._left, signals.request_left_downloader)
 
@@ -63,5 +65,13 @@ class RobotsGap:
     async def _ask(self, request: Request) -> float:
         gap_s = await maybe_deferred_to_future(held[request]())
         if gap_s is None:
+            self._fetch_robots_again(urlparse_cached(request).netloc)
             raise IgnoreRequest("the lease ended before the request was sent; it comes again")
         return gap_s
+
+    def _fetch_robots_again(self, netloc: str) -> None:
+        """If the fetch was cut with the lease: Scrapy would take it for a host without rules, for good."""
+        rules = self._crawler.get_downloader_middleware(RobotsTxtMiddleware)
+        parsers = getattr(rules, "_parsers", {})
+        if parsers.get(netloc, rules) is None:
+            del parsers[netloc]

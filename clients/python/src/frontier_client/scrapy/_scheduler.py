@@ -317,35 +317,44 @@ class Scheduler(BaseScheduler):
         return answer
 
     async def _download(self, request: Request) -> Response:
-        """Send a request, and cut the connection when its lease ends: another process has the host then."""
+        """Send a request, and cut the connection when its lease ends: another process has the host then.
+
+        A robots.txt, which comes past the scheduler, goes by the leases of its host's pages.
+        """
         contact = self._contacts.get(request)
-        if contact is None or not contact.lease.lease:
+        host = urlparse_cached(request).hostname
+        contacts = [contact] if contact else [c for r, c in self._contacts.items() if urlparse_cached(r).hostname == host]
+        leases = [c for c in contacts if c.lease.lease]
+        if not leases:
             return await self._send(request)
         sent: Deferred[Response] | None = None
         timer: Any = None
+        over = False
 
         def watch() -> None:
-            nonlocal timer
-            if (left_s := self._link.left_s(contact.lease.lease)) > 0:
+            nonlocal timer, over
+            if (left_s := max(self._link.left_s(c.lease.lease) for c in leases)) > 0:
                 timer = call_later(min(left_s, 1), watch)
                 return
-            contact.over = True
+            over = True
+            for c in leases:
+                c.over = True
             if sent is not None:
                 sent.cancel()
 
         try:
             watch()
-            if not contact.over:
+            if not over:
                 sent = deferred_from_coro(self._send(request))
                 return await maybe_deferred_to_future(sent)
         except BaseException:  # canceled, whatever a handler makes of that
-            if not contact.over:
+            if not over:
                 raise
         finally:
             if timer is not None:
                 timer.cancel()
         # What is in memory only comes again by Scrapy's retries.
-        raise (TimeoutError if contact.local else IgnoreRequest)("the lease ended before the answer came")
+        raise (TimeoutError if contact and contact.local else IgnoreRequest)("the lease ended before the answer came")
 
     # The downloader's signals.
 
