@@ -103,7 +103,7 @@ func TestChangedPagesAreFetchedNow(t *testing.T) {
 	code, out, stderr := operate(t, "changed", "-dir", dir, list)
 	assert.Equal(t, exitError, code, "there is a wrong one")
 	assert.Equal(t, "frontier: 1 URLs are wrong\n", stderr)
-	assert.Contains(t, out, "4 URLs: 1 are known, and looked at again when that is worth it; 1 are new, 1 are not wanted, 1 are wrong, 0 were not heard\nline 3: ")
+	assert.Contains(t, out, "URLs: 4; known, looked at again when that is worth it: 1; new: 1; not wanted: 1; wrong: 1; not heard: 0\nline 3: ")
 	assert.Contains(t, out, `line 5: not in scope: host "b.example"`)
 	until("/2", 2)
 	until("/new", 1)

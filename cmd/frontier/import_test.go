@@ -23,7 +23,7 @@ func TestImportBegins(t *testing.T) {
 		require.Equal(t, exitOK, code, stderr)
 		return out
 	}
-	assert.Contains(t, ok(first, "import", list), "2 URLs are new")
+	assert.Contains(t, ok(first, "import", list), "URLs: 2 new")
 	ok(first, "pause", "a.example")
 	ok(first, "delete", "-yes", "b.example") // what is deleted stays known
 	for _, name := range []string{"export", "report", "import", "changed"} {
@@ -33,7 +33,7 @@ func TestImportBegins(t *testing.T) {
 	}
 	all := filepath.Join(tmp, "all")
 	ok(first, "export", all)
-	assert.Contains(t, ok(second, "import", all), "1 URLs are new")
+	assert.Contains(t, ok(second, "import", all), "URLs: 1 new")
 	assert.Contains(t, ok(second, "explain", "a.example"), "it is paused")
 	assert.Contains(t, ok(second, "add", "http://b.example/"), "0 URLs added; 1 URL known before")
 }
@@ -65,8 +65,8 @@ func TestImportOfAList(t *testing.T) {
 	require.NoError(t, os.WriteFile(list, []byte("# a list\n\nHTTP://K3.test:80/a/../%7ex#top\r\nhttp://k3.test\nhttp://k3.test/\nk4.test\n/etc/passwd\nht!tp://x\nmailto:me@k3.test\n"), 0o644))
 	code, out, stderr := operate(t, "import", "-dir", dir, list)
 	assert.Equal(t, exitError, code)
-	assert.Contains(t, out, "9 lines: 3 URLs are new, 1 were known")
-	assert.Contains(t, out, "3 lines are malformed\nline 7 \"/etc/passwd\": want a URL like https://example.org/, or a host name with a dot in it\n")
+	assert.Contains(t, out, "URLs: 3 new, 1 known before")
+	assert.Contains(t, out, "malformed: 3\nline 7 \"/etc/passwd\": want a URL like https://example.org/, or a host name with a dot in it\n")
 	assert.Contains(t, stderr, "3 of 9 lines are no URLs, and were passed over")
 	code, out, stderr = operate(t, "urls", "-dir", dir)
 	require.Equal(t, exitOK, code, stderr)

@@ -183,7 +183,7 @@ func TestCommandsOnARunningCrawl(t *testing.T) {
 	b, err := os.ReadFile(out)
 	require.NoError(t, err)
 	assert.Contains(t, string(b), "http://c.example/9")
-	assert.Regexp(t, `0 URLs are new`, ok("import", out))
+	assert.Regexp(t, `URLs: 0 new`, ok("import", out))
 	assert.Equal(t, "c.example is 2 levels down, but a rule about its priorities wins: 1 host, 1 URL now\n", ok("standing", "c.example", "down", "2"))
 	assert.Regexp(t, `standing +2 levels down`, ok("explain", "c.example"))
 	ok("standing", "c.example", "up", "1")

@@ -307,8 +307,8 @@ func (p *printer) leases(l console.LeaseList) error {
 }
 
 func (p *printer) imported(x console.Imported) error {
-	lines := []string{fmt.Sprintf("%s lines: %s URLs are new, %s were known, %s are remembered as done, %s rules, %s hosts; %s lines are malformed", console.Count(x.Lines),
-		console.Count(x.URLs), console.Count(x.KnownURLs), console.Count(x.Marks), console.Count(x.Rules), console.Count(x.Hosts), console.Count(x.Bad))}
+	lines := []string{fmt.Sprintf("URLs: %s new, %s known before, %s remembered as done; rules: %s; hosts: %s; lines: %s, malformed: %s", console.Count(x.URLs),
+		console.Count(x.KnownURLs), console.Count(x.Marks), console.Count(x.Rules), console.Count(x.Hosts), console.Count(x.Lines), console.Count(x.Bad))}
 	for _, fault := range x.Faults {
 		lines = append(lines, oneLine(fault))
 	}
@@ -337,7 +337,7 @@ func (p *printer) repaired(r *spill.Repaired) error {
 
 // changed prints the result of a list.
 func (p *printer) changed(x changefeed.Result) error {
-	lines := []string{fmt.Sprintf("%s URLs: %s are known, and looked at again when that is worth it; %s are new, %s are not wanted, %s are wrong, %s were not heard", console.Count(x.URLs),
+	lines := []string{fmt.Sprintf("URLs: %s; known, looked at again when that is worth it: %s; new: %s; not wanted: %s; wrong: %s; not heard: %s", console.Count(x.URLs),
 		console.Count(x.Known), console.Count(x.New), console.Count(x.Unwanted), console.Count(x.Wrong), console.Count(x.Unheard))}
 	for _, fault := range x.Faults {
 		lines = append(lines, oneLine(fault.Error()))
