@@ -124,7 +124,7 @@ func ExampleOptions_normalize() {
 	s, err := f.Status(ctx, frontier.Entry{URL: "http://a.example/x/.."})
 	fmt.Println(s.Entry.URL, s.State, err)
 	// Output:
-	// 1 new; frontier: entry 2 "mailto:me@a.example": urlnorm: scheme cannot be crawled
+	// 1 new; frontier: entry 2 "mailto:me@a.example": scheme cannot be crawled
 	// http://a.example/ waiting <nil>
 }
 

@@ -262,8 +262,8 @@ func TestURLsAreSpelledAsTheCrawlerSpellsThem(t *testing.T) {
 	for _, do := range []string{"add", "crawl-now"} {
 		_, err = add(do, "http://d.example/", "http://me:hunter2@e.example:port/", "mailto:hunter2@a.example", "http://e.example:port/")
 		require.ErrorContains(t, err, "URL 2 of 4: a crawler sends no user name or password")
-		require.ErrorContains(t, err, "URL 4 of 4: urlnorm: invalid URL")
-		require.ErrorContains(t, err, "URL 3 of 4: urlnorm: scheme cannot be crawled")
+		require.ErrorContains(t, err, "URL 4 of 4: invalid URL")
+		require.ErrorContains(t, err, "URL 3 of 4: scheme cannot be crawled")
 		assert.NotContains(t, err.Error(), "hunter2")
 	}
 	var urls []string

@@ -9,16 +9,16 @@ import (
 var (
 	// ErrScheme is returned for URLs whose scheme is neither http, https or ftp nor an accepted
 	// one: mailto, javascript, data and others. A crawler skips them silently.
-	ErrScheme = errors.New("urlnorm: scheme cannot be crawled")
+	ErrScheme = errors.New("scheme cannot be crawled")
 
 	// ErrTooLong is returned for URLs and references of more than [MaxLength]
 	// bytes, before or after normalizing.
-	ErrTooLong = errors.New("urlnorm: URL too long")
+	ErrTooLong = errors.New("URL too long")
 
 	// ErrSyntax is returned, wrapped together with the parser's reason, for URLs that the URL
 	// Standard rejects: without a host, with a bad port, or relative without a base. URLs with more
 	// than 64 at signs are rejected, too.
-	ErrSyntax = errors.New("urlnorm: invalid URL")
+	ErrSyntax = errors.New("invalid URL")
 )
 
 // syntaxError is an ErrSyntax with the parser's reason. Unlike the parser, it does not repeat the

@@ -22,7 +22,7 @@ func Example() {
 	// http://xn--bcher-kva.example/~user <nil>
 	// http://a.example/?q=%E2%82%AC <nil>
 	// http://a.example/ <nil>
-	//  urlnorm: scheme cannot be crawled
+	//  scheme cannot be crawled
 }
 
 // The links of a page share its base, which is parsed once.

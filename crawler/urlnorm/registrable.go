@@ -13,7 +13,7 @@ import (
 
 // ErrNoDomain is returned for hosts without a registrable domain: addresses, and
 // names that are public suffixes themselves, such as com and co.uk.
-var ErrNoDomain = errors.New("urlnorm: no registrable domain")
+var ErrNoDomain = errors.New("no registrable domain")
 
 // RegistrableDomain returns the registrable domain of a host name, one label more than the public
 // suffix: example.co.uk for www.example.co.uk. host is a name without port, in any case, in Unicode
