@@ -43,6 +43,8 @@ const (
 	turn = 2 * time.Second
 	// retry is how long a node leaves a partition alone that it could not open.
 	retry = 5 * time.Second
+	// settle is how long another node must have had a better right to a partition before its owner hands it over.
+	settle = time.Minute
 )
 
 // Options configure a Node.
@@ -122,6 +124,7 @@ type Node struct {
 	mu     sync.Mutex
 	owned  map[int]*logged       // guarded by mu; partitions that are claimed here; nil: not restored yet
 	failed map[int]time.Duration // guarded by mu; when opening failed
+	yields map[int]int           // guarded by mu; how often a partition was left to a node with a better right
 	clocks map[string]clockSeen  // guarded by mu; those of other nodes
 	cut    map[int]uint64        // guarded by mu; revision of the copy before which the log is gone
 
@@ -158,7 +161,7 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	if err := tidyCopies(filepath.Join(o.Dir, copiesFolder)); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), owned: map[int]*logged{}, failed: map[int]time.Duration{}, clocks: map[string]clockSeen{}, cut: map[int]uint64{}, fetching: newSlot()}
+	n := &Node{o: o, id: id, log: o.Logger, view: newView(o.elapsed), owned: map[int]*logged{}, failed: map[int]time.Duration{}, yields: map[int]int{}, clocks: map[string]clockSeen{}, cut: map[int]uint64{}, fetching: newSlot()}
 	n.life, n.stop = context.WithCancelCause(context.Background())
 	s, err := n.begin(ctx)
 	if err != nil {
@@ -408,6 +411,26 @@ func (n *Node) rank(p int) (better int) {
 		}
 	}
 	return better
+}
+
+// yielding returns a function that reports whether a partition goes to a node with a better right, which has been
+// there for a while. One that came back from there goes again after twice the time: that node may not be able to open it.
+func (n *Node) yielding(p int) func() bool {
+	since := n.o.elapsed()
+	return func() bool {
+		now := n.o.elapsed()
+		if n.o.Partitions == 1 || n.rank(p) == 0 {
+			since = now
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if now-since < settle<<min(n.yields[p], 6) {
+			return false
+		}
+		n.yields[p]++
+		n.log.Info("fleet: partition goes to a node with a better right", "partition", p)
+		return true
+	}
 }
 
 // weight is a node's right to a partition: the highest has it. So each node comes to about as many, and a

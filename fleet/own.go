@@ -52,7 +52,8 @@ func (n *Node) own(session context.Context, s *session, p int, epoch uint64, row
 		copies.Go(func() { n.copyOften(ctx, l) })
 		defer copies.Wait()
 		defer cancel(nil)
-		for n.leaving.Load() == 0 && pause(ctx, rest) {
+		yields := n.yielding(p)
+		for n.leaving.Load() == 0 && !(n.o.elapsed() >= held && yields()) && pause(ctx, rest) {
 		}
 		if ctx.Err() == nil {
 			left, err := opened.Release(ctx)

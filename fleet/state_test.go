@@ -3,11 +3,15 @@
 package fleet
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +119,64 @@ func TestEveryNodeKnowsTheState(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 	})
+}
+
+// A node that comes gets the partitions to which it has the best right, in order, once it has been there for a while.
+// One that cannot open them gets them less and less often.
+func TestPartitionsGoToTheNodesWithTheBestRight(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const partitions = 8
+			w, all, root := newWeb(t), newShared(), t.TempDir()
+			var nodes []*Node
+			var mu sync.Mutex
+			opened := map[string]int{}
+			for i, name := range []string{"a", "b", "c"} {
+				o := testOptions(t, w, name, filepath.Join(root, name), &fake{shared: all, rand: rand.New(rand.NewPCG(1, uint64(i)))}, partitions, func() time.Duration { return 0 }, func() time.Duration { return testLease })
+				open := o.Open
+				o.Open = func(ctx context.Context, x Opening) (Opened, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if opened[name]++; broken && name == "b" {
+						return nil, errors.New("no space")
+					}
+					return open(ctx, x)
+				}
+				n, err := Join(t.Context(), o)
+				require.NoError(t, err)
+				nodes = append(nodes, n)
+				time.Sleep(30 * time.Second)
+			}
+			require.Equal(t, partitions, opened["a"], "it was alone")
+			time.Sleep(2 * time.Minute)
+			moved := 0
+			for p := range partitions {
+				owner, _, ok := nodes[0].Owner(p)
+				best := slices.MaxFunc(nodes, func(x, y *Node) int { return cmp.Compare(weight(x.o.Node, p), weight(y.o.Node, p)) }).o.Node
+				switch {
+				case broken && best == "b":
+				case !ok || owner != best:
+					t.Fatalf("partition %d: %s has it; want %s", p, owner, best)
+				case owner != "a":
+					moved++
+				}
+			}
+			mu.Lock()
+			if !broken {
+				require.Equal(t, partitions+moved, opened["a"]+opened["b"]+opened["c"], "each moved once")
+			}
+			before := opened["b"]
+			mu.Unlock()
+			time.Sleep(time.Hour)
+			mu.Lock()
+			require.LessOrEqual(t, opened["b"]-before, 6*partitions)
+			mu.Unlock()
+			for _, n := range nodes {
+				n.Close()
+			}
+			time.Sleep(time.Minute)
+		})
+	}
 }
 
 // read has what Figures reported.

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/fleet/crossing"
 	"github.com/seed-7440039f/frontier/fleet/etcd"
+	"github.com/seed-7440039f/frontier/fleet/route"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -39,6 +43,13 @@ func askFleet(ctx context.Context, dir, method, query string) (state *fleet.Stat
 	defer c.Close()
 	err = c.Ask(ctx, method, crossing.Path+query, nil, &state)
 	return state, err
+}
+
+// divided is the error of commands in the folder of a machine whose fleet has several partitions.
+type divided struct{ state *fleet.State }
+
+func (d divided) Error() string {
+	return fmt.Sprintf("the hosts of this fleet are divided over %d partitions: use the HTTP API of any machine, which answers for all of them", len(d.state.Partitions))
 }
 
 func drainCommand() *cli.Command {
@@ -98,6 +109,7 @@ type fleetFlags struct {
 	list          list
 	cert, key, ca string
 	ttl           time.Duration
+	partitions    int
 
 	peers map[string]string
 }
@@ -107,6 +119,7 @@ func (f *fleetFlags) define(fs *flagSet) {
 	fs.StringVar(&f.node, "node", "", "this machine's `name` in the fleet")
 	fs.Var(&f.list, "fleet-peers", "`NAME=HOST:PORT` of every machine of the fleet, this one too, where they talk to each other; comma-separated")
 	fs.DurationVar(&f.ttl, "fleet-ttl", 15*time.Second, "how long a machine may not be heard of before another takes its place")
+	fs.IntVar(&f.partitions, "fleet-partitions", 1, "`number` of partitions among which the fleet divides its hosts, and the machines their work; it is the same at all machines, and stays (-grpc is off with more than one)")
 	fs.StringVar(&f.cert, "fleet-cert", "", "`file` of the certificate by which the other machines know this one")
 	fs.StringVar(&f.key, "fleet-key", "", "`file` of its key")
 	fs.StringVar(&f.ca, "fleet-ca", "", "`file` of the authority that vouches for all of them")
@@ -119,6 +132,17 @@ func (f *fleetFlags) judge(s *server) {
 	}
 	if !s.given("max-lease") {
 		s.longest, s.o.MaxLease = fleetLease, fleetLease
+	}
+	s.badIf(f.partitions < 1 || f.partitions > 64, "want 1 to 64", "fleet-partitions")
+	if f.partitions > 1 {
+		least := byteSize(f.partitions) * leastServed
+		s.badIf(s.memory < least, fmt.Sprintf("one machine may have all %d partitions: want at least %dM", f.partitions, least>>20), "memory")
+		if s.grpc != "off" && s.given("grpc") {
+			s.fault([]string{"grpc"}, "%s: gRPC has no way to the machines of several partitions: want off, or one partition", s.shown("grpc"))
+		}
+		if s.grpc = "off"; s.clientCA != "" {
+			s.fault([]string{"client-ca"}, "%s: certificates of clients do not reach the partitions: want -tokens, or one partition", s.shown("client-ca"))
+		}
 	}
 	if s.sync {
 		s.fault([]string{"sync"}, "%s means nothing beside %s: what is acknowledged is on the disks of a majority", s.shown("sync"), s.shown("fleet"))
@@ -171,13 +195,27 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	defer inside.Close()
 	o := crossing.Options{Most: s.most, Inside: secure, Plain: []string{"console", "http"}, MayLook: s.o.MayLook, Logger: log}
-	if s.tls != nil {
+	if s.tls != nil && f.partitions == 1 {
 		o.Plain, o.Secure, o.TLS = o.Plain[:1], o.Plain[1:], s.tls
 	}
 	x := crossing.New(o)
 	defer x.Close()
-	for name, l := range public {
-		x.Add(name, l)
+	if f.partitions == 1 {
+		for name, l := range public {
+			x.Add(name, 0, l)
+		}
+	} else {
+		var stop context.CancelFunc
+		ctx, stop = context.WithCancel(ctx)
+		routed := make(chan error, 1)
+		go func() {
+			routed <- s.divide(ctx, x, public["http"], log)
+			stop()
+		}()
+		defer func() {
+			stop()
+			err = join(err, <-routed)
+		}()
 	}
 	if len(f.peers) < 3 {
 		log.Warn("the loss of any machine stops the fleet: want three machines or more in -fleet-peers")
@@ -191,14 +229,47 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = join(err, engine.Close()) }()
-	if public.addLocal(s.dir, log); public["console"] != nil {
-		x.Add("console", public["console"])
+	if f.partitions == 1 {
+		if public.addLocal(s.dir, log); public["console"] != nil {
+			x.Add("console", 0, public["console"])
+		}
 	}
 	return x.Run(ctx, crossing.Node{
 		Fleet: fleet.Options{
-			Node: f.node, Dir: filepath.Join(s.dir, "fleet"), Engine: engine, TTL: f.ttl, Store: spill.Options{MemoryBudget: storeMemory(s.memory), Logger: log}, Logger: log,
+			Node: f.node, Dir: filepath.Join(s.dir, "fleet"), Engine: engine, TTL: f.ttl, Partitions: f.partitions, Store: spill.Options{MemoryBudget: storeMemory(s.of(0).memory), Logger: log}, Logger: log,
 		},
-		Inside: inside, Local: forCommands(filepath.Join(s.dir, "fleet"), func(what string, err error) { log.Warn(what, "error", err) }), Members: engine, Failed: engine.Failed(), Leases: filepath.Join(s.dir, contactsFile), Grace: s.grace,
-		Serve: func(ctx context.Context, x crossing.Served) error { return s.serve(ctx, x, log) },
+		Inside: inside, Local: forCommands(filepath.Join(s.dir, "fleet"), func(what string, err error) { log.Warn(what, "error", err) }), Members: engine, Failed: engine.Failed(), Grace: s.grace,
+		Leases: func(p int) string { return filepath.Join(s.of(p).dir, contactsFile) },
+		Serve:  func(ctx context.Context, x crossing.Served) error { return s.of(x.Partition).serve(ctx, x, log) },
 	})
+}
+
+// of returns the server of a partition.
+func (s *server) of(partition int) *server {
+	if s.fleet.partitions == 1 {
+		return s
+	}
+	x := *s
+	x.o.MaxBuffered = max(1<<20, x.o.MaxBuffered/int64(s.fleet.partitions))
+	x.dir, x.tls, x.memory = filepath.Join(s.dir, "partitions", strconv.Itoa(partition)), nil, s.memory/byteSize(s.fleet.partitions)
+	return &x
+}
+
+// divide answers the clients of this machine for all partitions until ctx ends.
+func (s *server) divide(ctx context.Context, x *crossing.Crossing, at net.Listener, log *slog.Logger) error {
+	parts, numbers := map[string][]string{}, map[string]int{}
+	for p := range s.fleet.partitions {
+		if err := os.MkdirAll(s.of(p).dir, 0o777); err != nil {
+			return err
+		}
+		address := fmt.Sprintf("localhost:%d", p+1) // nobody listens there: the port is the partition
+		parts[strconv.Itoa(p)], numbers[address] = []string{"http://" + address}, p
+		x.Add("http", p, nil)
+	}
+	inside := &http.Transport{MaxIdleConnsPerHost: 512, IdleConnTimeout: time.Minute, DisableCompression: true}
+	inside.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
+		return x.Dial("http", numbers[address]), nil
+	}
+	o := route.Options{Parts: parts, Fleet: true, Transport: inside, Names: s.names, MaxRequests: s.most, MaxBuffered: int64(s.buffered), Logger: log}
+	return answerRouted(ctx, o, at, s.tls, s.grace)
 }

@@ -74,32 +74,30 @@ func (m *machine) ready() bool {
 	return status == http.StatusOK
 }
 
-// A frontier outlives the machine that has it. What was acknowledged is there; no host is contacted
-// before the leases have ended that the dead machine had handed out. A machine that is stopped hands over.
-func TestAFleetOutlivesItsMachines(t *testing.T) {
+// begin starts a fleet of three machines and waits until they are ready. fail ends the test with their logs, within
+// does so if ok is not true in time.
+func begin(t *testing.T, more ...string) (all []*machine, peers []string, fail func(string), within func(d time.Duration, what string, ok func() bool)) {
 	if testing.Short() {
 		t.Skip("three processes take half a minute: -short")
 	}
 	dir := t.TempDir()
-	var all []*machine
-	var peers []string
 	for _, name := range []string{"a", "b", "c"} {
 		m := &machine{name: name, dir: filepath.Join(dir, name), log: filepath.Join(dir, name+".log"), address: freePort(t)}
 		all = append(all, m)
 		peers = append(peers, name+"="+freePort(t))
 	}
 	for _, m := range all {
-		m.start(t, strings.Join(peers, ","))
-		defer func() { _ = m.cmd.Process.Kill(); _ = m.cmd.Wait() }()
+		m.start(t, strings.Join(peers, ","), more...)
+		t.Cleanup(func() { _ = m.cmd.Process.Kill(); _ = m.cmd.Wait() })
 	}
-	fail := func(text string) {
+	fail = func(text string) {
 		for _, m := range all {
 			b, _ := os.ReadFile(m.log)
 			t.Logf("%s:\n%s", m.name, b)
 		}
 		t.Fatal(text)
 	}
-	within := func(d time.Duration, what string, ok func() bool) {
+	within = func(d time.Duration, what string, ok func() bool) {
 		for end := time.Now().Add(d); !ok(); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
 				fail(what + ": not within " + d.String())
@@ -109,11 +107,98 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 	for _, m := range all {
 		within(time.Minute, "ready", func() bool { return m.ready() })
 	}
-	at := func(m *machine) *client.Client {
-		f, err := client.New("http://"+m.address, client.Options{})
-		require.NoError(t, err)
-		return f
+	return all, peers, fail, within
+}
+
+func (m *machine) client(t *testing.T) *client.Client {
+	f, err := client.New("http://"+m.address, client.Options{})
+	require.NoError(t, err)
+	return f
+}
+
+// The hosts of a frontier are divided over partitions, which different machines may have. Each machine answers
+// for all of them, and when one dies the others take its partitions over.
+func TestAFleetDividesItsHosts(t *testing.T) {
+	all, _, fail, within := begin(t, "-fleet-partitions", "3", "-memory", "256M")
+	state := func(m *machine) (s fleet.State, open int) {
+		if status, said := m.get("/v1/fleet"); status == http.StatusOK {
+			require.NoError(t, json.Unmarshal([]byte(said), &s))
+		}
+		for _, p := range s.Partitions {
+			if p.State == "open" || p.State == "held" {
+				open++
+			}
+		}
+		return s, open
 	}
+	within(time.Minute, "all partitions are open", func() bool { _, open := state(all[0]); return open == 3 })
+	code, out, said := operate(t, "status", "-dir", all[1].dir)
+	require.Zero(t, code, said)
+	require.Contains(t, out, "partition 2  open at ")
+	code, _, said = operate(t, "hosts", "-dir", all[1].dir)
+	require.Equal(t, exitError, code)
+	require.Contains(t, said, "divided over 3 partitions")
+
+	f, ctx := all[0].client(t), t.Context()
+	for i := range 12 {
+		_, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
+		require.NoError(t, err)
+	}
+	got := map[string]bool{}
+	for range 6 {
+		l, err := f.Next(ctx)
+		require.NoError(t, err)
+		require.False(t, got[l.Entry.URL])
+		got[l.Entry.URL] = true
+		link := frontier.Entry{URL: strings.Replace(l.Entry.URL, "http://h", "http://link", 1)}
+		_, err = f.DoneContext(ctx, l, frontier.Outcome{Add: []frontier.Entry{link}})
+		require.NoError(t, err)
+	}
+	lines := 0
+	for p := range 3 {
+		status, said := all[2].get(fmt.Sprintf("/parts/%d/v1/export", p))
+		require.Equal(t, http.StatusOK, status)
+		n := strings.Count(said, `"url":"http://`)
+		require.Less(t, n, 18)
+		lines += n
+		status, said = all[2].get(fmt.Sprintf("/parts/%d/metrics", p))
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, said, "frontier_fleet_nodes_alive 3")
+	}
+	require.Equal(t, 18, lines, "each URL is at one partition")
+	status, _ := all[2].get("/parts/3/metrics")
+	require.Equal(t, http.StatusNotFound, status)
+	require.NoError(t, f.Close())
+
+	s, _ := state(all[0])
+	dead := slices.IndexFunc(all, func(m *machine) bool { return m.name == s.Partitions[0].Owner })
+	require.NoError(t, all[dead].cmd.Process.Kill())
+	_ = all[dead].cmd.Wait()
+	f = all[(dead+1)%3].client(t)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for len(got) < 18 {
+		l, err := f.Next(ctx)
+		if err != nil {
+			fail(err.Error())
+		}
+		require.False(t, got[l.Entry.URL], l.Entry.URL)
+		got[l.Entry.URL] = true
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+	}
+	_, err := f.Next(ctx)
+	require.ErrorIs(t, err, frontier.ErrExhausted)
+	require.NoError(t, f.Close())
+	require.NoError(t, all[(dead+1)%3].cmd.Process.Signal(syscall.SIGTERM))
+	if err := all[(dead+1)%3].cmd.Wait(); err != nil {
+		fail("stopped: " + err.Error())
+	}
+}
+
+// A frontier outlives the machine that has it. What was acknowledged is there; no host is contacted
+// before the leases have ended that the dead machine had handed out. A machine that is stopped hands over.
+func TestAFleetOutlivesItsMachines(t *testing.T) {
+	all, peers, fail, within := begin(t)
 	var owner *machine
 	var others []*machine
 	find := func() {
@@ -166,7 +251,7 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, a.StatusCode)
 	_, said = drained.get("/v1/fleet")
 	require.NotContains(t, said, `"draining":true`)
-	f := at(others[0])
+	f := others[0].client(t)
 	for i := range 4 {
 		_, err := f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
 		require.NoError(t, err)
@@ -181,7 +266,7 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 
 	require.NoError(t, owner.cmd.Process.Kill())
 	_ = owner.cmd.Wait()
-	f = at(others[1])
+	f = others[1].client(t)
 	within(time.Minute, "taken over", func() bool { return others[1].ready() })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -210,7 +295,7 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 		fail("stopped: " + err.Error())
 	}
 	began = time.Now()
-	f = at(others[0])
+	f = others[0].client(t)
 	l, err := f.Next(ctx)
 	if err != nil {
 		fail(err.Error())

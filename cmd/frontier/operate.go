@@ -59,6 +59,9 @@ func reaching(reach func(context.Context, string) (*reached, error), name, args,
 				return err
 			}
 			c, err := reach(ctx, cmd.String("dir"))
+			if d := (divided{}); name == "status" && errors.As(err, &d) {
+				return newPrinter(cmd).show(d.state, d.state.Lines()...)
+			}
 			if err != nil {
 				return err
 			}

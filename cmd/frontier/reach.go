@@ -138,7 +138,9 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if f, err := askFleet(ctx, dir, "GET", ""); err == nil {
+	if f, err := askFleet(ctx, dir, "GET", ""); err == nil && len(f.Partitions) > 1 {
+		return nil, divided{f}
+	} else if err == nil {
 		return nil, fmt.Errorf("no machine of the fleet answers for the frontier (%w)\n%s", asked, strings.Join(f.Lines(), "\n"))
 	}
 	if err := hasCrawl(dir); err != nil {

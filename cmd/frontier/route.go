@@ -117,23 +117,29 @@ func (s *router) judge() error {
 	return s.err()
 }
 
-// run answers until ctx ends, and then finishes the requests under way.
+// run answers until ctx ends.
 func (s *router) run(ctx context.Context, log *slog.Logger) error {
-	r, err := route.New(route.Options{Parts: s.parts, Names: s.names, MaxRequests: s.most, Logger: log})
-	if err != nil {
-		return err
-	}
 	at, err := listenOn(s.http)
 	if err != nil {
 		return fmt.Errorf("-http: %w", err)
 	}
-	log.Info("routing", "http", at.Addr().String())
-	if s.tls != nil {
-		at = tls.NewListener(at, s.tls)
+	defer at.Close()
+	return answerRouted(ctx, route.Options{Parts: s.parts, Names: s.names, MaxRequests: s.most, Logger: log}, at, s.tls, s.grace)
+}
+
+// answerRouted answers for several parts until ctx ends, and then finishes the requests under way.
+func answerRouted(ctx context.Context, o route.Options, at net.Listener, secure *tls.Config, grace time.Duration) error {
+	r, err := route.New(o)
+	if err != nil {
+		return err
+	}
+	o.Logger.Info("routing", "http", at.Addr().String())
+	if secure != nil {
+		at = tls.NewListener(at, secure)
 	}
 	web := &http.Server{
 		Handler: r.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ConnState: newConnections(s.most, log).state, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnState: newConnections(o.MaxRequests, o.Logger).state, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(at) }()
@@ -141,7 +147,7 @@ func (s *router) run(ctx context.Context, log *slog.Logger) error {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	defer context.AfterFunc(end, func() { _ = web.Close() })() // cuts slow requests
 	err = join(err, r.Close())

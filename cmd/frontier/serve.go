@@ -71,14 +71,14 @@ type server struct {
 	clients   repeated
 	insecure  bool
 	fleet     fleetFlags
-	log       logFlags
+	log       *logFlags
 
 	o   frontierserve.Options
 	tls *tls.Config // nil: no TLS
 }
 
 func newServer() *server {
-	s := &server{options: newOptions()}
+	s := &server{options: newOptions(), log: &logFlags{}}
 	s.define("the frontier", func(fs *flagSet) {
 		fs.StringVar(&s.dir, "dir", "", "`folder` that keeps the frontier; it is made if there is none")
 		fs.Var(s.memory.set(512<<20), "memory", "`bytes` of memory for the frontier; k, M, G may follow")
@@ -432,9 +432,12 @@ func (s *server) answer(ctx context.Context, x crossing.Served, service *frontie
 		return err
 	}
 	go func() { failed <- web.Serve(at) }()
-	x.Ready()
-	log.Info("serving", "http", at.Addr().String())
-	log.Info("the server has a page", "url", s.page(at.Addr())+"/", "token", where)
+	if x.Ready(); s.fleet.partitions == 1 {
+		log.Info("serving", "http", at.Addr().String())
+		log.Info("the server has a page", "url", s.page(at.Addr())+"/", "token", where)
+	} else {
+		log.Info("serving", "partition", x.Partition)
+	}
 	if service.Open() && !s.isLocal() {
 		go warnOpen(ctx, log)
 	}

@@ -1,6 +1,6 @@
-// Package crossing leads clients to the frontier of a fleet from whichever machine they ask: in this
-// process, or through a connection to the machine that has it. It owns these connections, and does not know
-// what is said over them.
+// Package crossing leads clients to the frontier of a partition of a fleet from whichever machine they ask: in
+// this process, or through a connection to the machine that has it. It owns these connections, and does not
+// know what is said over them.
 package crossing
 
 import (
@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -54,19 +55,31 @@ type Crossing struct {
 	slots  chan struct{}      // pipes through this machine
 
 	mu      sync.Mutex
-	public  map[string]net.Addr // guarded by mu
-	client  *http.Client        // guarded by mu; to other machines
-	node    *fleet.Node         // guarded by mu; nil before it has joined
-	members Members             // guarded by mu; or nil
-	here    map[string]*handed  // guarded by mu; where the frontier is served in this process, by address
-	open    map[net.Conn]string // guarded by mu; pipes from here, and the address inside that they lead to
-	over    chan struct{}       // closed by Close
+	public  map[gate]net.Addr // guarded by mu
+	client  *http.Client      // guarded by mu; to other machines
+	node    *fleet.Node       // guarded by mu; nil before it has joined
+	members Members           // guarded by mu; or nil
+	here    map[gate]*handed  // guarded by mu; where frontiers are served in this process
+	open    map[net.Conn]led  // guarded by mu; pipes from here
+	over    chan struct{}     // closed by Close
+}
+
+// gate is one of the addresses at which a partition is served.
+type gate struct {
+	partition int
+	name      string
+}
+
+// led is where a pipe leads to.
+type led struct {
+	partition int
+	address   string // inside
 }
 
 // New returns a Crossing without clients.
 func New(o Options) *Crossing {
 	x := &Crossing{
-		o: o, log: o.Logger, slots: make(chan struct{}, o.Most), public: map[string]net.Addr{}, here: map[string]*handed{}, absent: map[string]*handed{}, open: map[net.Conn]string{}, over: make(chan struct{}),
+		o: o, log: o.Logger, slots: make(chan struct{}, o.Most), public: map[gate]net.Addr{}, here: map[gate]*handed{}, absent: map[string]*handed{}, open: map[net.Conn]led{}, over: make(chan struct{}),
 	}
 	x.vacant = x.server(http.HandlerFunc(x.noOwner))
 	for _, name := range slices.Concat(o.Plain, o.Secure) {
@@ -102,32 +115,48 @@ func (x *Crossing) noOwner(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"type":"https://github.com/seed-7440039f/frontier/problems/busy","title":"The service is busy","status":503,"detail":"the frontier is not to be had here at the moment: another machine is taking over, too few are alive, or too many connections lead through this one"}`+"\n")
 }
 
-// Add leads the clients of a listener on until Close. The listener's owner closes it.
-func (x *Crossing) Add(name string, l net.Listener) {
+// Add leads the clients of a listener on to a partition until Close. The listener's owner closes it. Nil: all
+// clients come by Dial.
+func (x *Crossing) Add(name string, partition int, l net.Listener) {
+	to, at := gate{partition, name}, net.Addr(address(name))
+	if l != nil {
+		at = l.Addr()
+		defer func() { go x.accept(to, l) }()
+	}
 	x.mu.Lock()
-	x.public[name] = l.Addr()
-	x.mu.Unlock()
-	go x.accept(name, l)
+	defer x.mu.Unlock()
+	x.public[to] = at
 }
 
-// listen returns listeners that get the clients of all addresses as long as they are open.
-func (x *Crossing) listen() map[string]net.Listener {
+// Dial opens a connection to a partition, at the address of this name of whichever machine has it.
+func (x *Crossing) Dial(name string, partition int) net.Conn {
+	near, far := net.Pipe()
+	go x.lead(gate{partition, name}, far, "inside", true)
+	return near
+}
+
+// listen returns listeners that get the clients of all addresses of a partition as long as they are open.
+func (x *Crossing) listen(partition int) map[string]net.Listener {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	all := map[string]net.Listener{}
-	for name, at := range x.public {
-		l := newHanded(at)
-		all[name], x.here[name] = l, l
+	for to, at := range x.public {
+		if to.partition == partition {
+			l := newHanded(at)
+			all[to.name], x.here[to] = l, l
+		}
 	}
 	return all
 }
 
-// cut ends the connections of clients to this process's frontier.
-func (x *Crossing) cut() {
+// cut ends the connections of clients to a partition that is served in this process.
+func (x *Crossing) cut(partition int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, l := range x.here {
-		l.cut()
+	for to, l := range x.here {
+		if to.partition == partition {
+			l.cut()
+		}
 	}
 }
 
@@ -143,7 +172,7 @@ func (x *Crossing) Close() {
 }
 
 // accept leads the clients of an address on until its listener is closed.
-func (x *Crossing) accept(name string, l net.Listener) {
+func (x *Crossing) accept(to gate, l net.Listener) {
 	for {
 		c, err := l.Accept()
 		switch {
@@ -153,44 +182,44 @@ func (x *Crossing) accept(name string, l net.Listener) {
 			x.log.Warn("a connection was not accepted", "error", err)
 			time.Sleep(10 * time.Millisecond)
 		default:
-			go x.lead(name, c, c.RemoteAddr().String(), true)
+			go x.lead(to, c, c.RemoteAddr().String(), true)
 		}
 	}
 }
 
 // lead leads a client on. further says that another machine may have the frontier.
-func (x *Crossing) lead(name string, c net.Conn, from string, further bool) {
+func (x *Crossing) lead(to gate, c net.Conn, from string, further bool) {
 	x.mu.Lock()
-	local, node := x.here[name], x.node
+	local, node := x.here[to], x.node
 	x.mu.Unlock()
 	if local != nil && local.hand(c, from) {
 		return
 	}
 	if node != nil && further {
-		if _, address, ok := node.Owner(0); ok && x.pipe(name, c, from, address) {
+		if _, address, ok := node.Owner(to.partition); ok && x.pipe(to, c, from, address) {
 			return
 		}
 	}
-	if l := x.absent[name]; l == nil || !l.hand(c, from) {
+	if l := x.absent[to.name]; l == nil || !l.hand(c, from) {
 		_ = c.Close()
 	}
 }
 
 // pipe connects a client with another machine, and reports whether that was possible.
-func (x *Crossing) pipe(name string, c net.Conn, from, address string) bool {
+func (x *Crossing) pipe(at gate, c net.Conn, from, address string) bool {
 	select {
 	case x.slots <- struct{}{}:
 		defer func() { <-x.slots }()
 	default:
 		return false
 	}
-	to, r, err := x.dial(name, from, address)
+	to, r, err := x.dial(at, from, address)
 	if err != nil {
 		x.log.Debug("the machine that has the frontier was not reached", "address", address, "error", err)
 		return false
 	}
 	x.mu.Lock()
-	x.open[c], x.open[to] = address, address
+	x.open[c], x.open[to] = led{at.partition, address}, led{at.partition, address}
 	x.mu.Unlock()
 	both := make(chan struct{}, 2)
 	end := func() {
@@ -209,8 +238,8 @@ func (x *Crossing) pipe(name string, c net.Conn, from, address string) bool {
 	return true
 }
 
-// dial opens a connection to another machine's frontier.
-func (x *Crossing) dial(name, from, address string) (net.Conn, *bufio.Reader, error) {
+// dial opens a connection to a partition at another machine.
+func (x *Crossing) dial(at gate, from, address string) (net.Conn, *bufio.Reader, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, nil, err
@@ -229,7 +258,7 @@ func (x *Crossing) dial(name, from, address string) (net.Conn, *bufio.Reader, er
 	}
 	_ = c.SetDeadline(time.Now().Add(dialTime))
 	r := bufio.NewReader(c)
-	_, err = fmt.Fprintf(c, "GET /pipe/%s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %s\r\n\r\n", name, u.Host, pipeProto, fromHeader, from)
+	_, err = fmt.Fprintf(c, "GET /pipe/%d/%s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %s\r\n\r\n", at.partition, at.name, u.Host, pipeProto, fromHeader, from)
 	var a *http.Response
 	if err == nil {
 		a, err = http.ReadResponse(r, nil)
@@ -248,10 +277,13 @@ func (x *Crossing) inside(node *fleet.Node) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", node.Handler())
 	mux.Handle(Path, x)
-	mux.HandleFunc("GET /pipe/{name}", func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("name")
+	mux.HandleFunc("GET /pipe/{partition}/{name}", func(w http.ResponseWriter, r *http.Request) {
+		to := gate{-1, r.PathValue("name")}
+		if p, err := strconv.Atoi(r.PathValue("partition")); err == nil {
+			to.partition = p
+		}
 		x.mu.Lock()
-		local := x.here[name]
+		local := x.here[to]
 		x.mu.Unlock()
 		if local == nil || local.over.Err() != nil {
 			http.Error(w, "the frontier is not here", http.StatusServiceUnavailable)
@@ -267,7 +299,7 @@ func (x *Crossing) inside(node *fleet.Node) http.Handler {
 			_ = c.Close()
 			return
 		}
-		x.lead(name, &readAhead{c, b.Reader}, r.Header.Get(fromHeader), false)
+		x.lead(to, &readAhead{c, b.Reader}, r.Header.Get(fromHeader), false)
 	})
 	return mux
 }
@@ -283,12 +315,9 @@ func (x *Crossing) watch() {
 		case <-again.C:
 		}
 		x.mu.Lock()
-		if x.node != nil && len(x.open) > 0 {
-			_, address, _ := x.node.Owner(0)
-			for c, to := range x.open {
-				if to != address {
-					_ = c.Close()
-				}
+		for c, to := range x.open {
+			if _, address, _ := x.node.Owner(to.partition); to.address != address {
+				_ = c.Close()
 			}
 		}
 		x.mu.Unlock()

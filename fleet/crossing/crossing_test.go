@@ -19,7 +19,7 @@ func TestClientsOfAMachineThatComesAndGoes(t *testing.T) {
 	x := New(Options{Most: 4, Plain: []string{"http"}, MayLook: func(r *http.Request) bool { return r.URL.RawQuery == "who=a" }, Logger: slog.New(slog.DiscardHandler)})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	x.Add("http", l)
+	x.Add("http", 0, l)
 	client := &http.Client{Transport: &http.Transport{}}
 	ask := func(path string) (int, string) {
 		a, err := client.Get("http://" + l.Addr().String() + path)
@@ -40,7 +40,7 @@ func TestClientsOfAMachineThatComesAndGoes(t *testing.T) {
 	_, text = ask(Path + "?who=b")
 	require.Contains(t, text, "the frontier is not to be had here", "others are not")
 
-	here := x.listen()["http"]
+	here := x.listen(0)["http"]
 	require.Equal(t, l.Addr(), here.Addr())
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RemoteAddr) })}
 	served := make(chan error)
@@ -49,7 +49,7 @@ func TestClientsOfAMachineThatComesAndGoes(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, "127.0.0.1:")
 
-	x.cut()
+	x.cut(0)
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, <-served, http.ErrServerClosed)
 	status, _ = ask("/")

@@ -45,8 +45,8 @@ type Node struct {
 	Members Members
 	// Failed has an error if the engine fails.
 	Failed <-chan error
-	// Leases is the file in which Serve keeps which leases clients have.
-	Leases string
+	// Leases returns the file in which Serve keeps which leases clients of a partition have.
+	Leases func(partition int) string
 	// Serve serves the frontier until ctx ends.
 	Serve func(ctx context.Context, s Served) error
 	// Grace is how long the end of Serve may take.
@@ -105,27 +105,29 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 
 // owned is the frontier while it is this machine's.
 type owned struct {
-	x      *Crossing
-	leases string
-	stop   context.CancelFunc
-	ended  chan error
+	x         *Crossing
+	partition int
+	leases    string
+	stop      context.CancelFunc
+	ended     chan error
 }
 
 // own serves the frontier. If it ends by itself, so does the node.
 func (x *Crossing) own(o fleet.Opening, n Node, fail func(error)) (fleet.Opened, error) {
-	if err := os.Remove(n.Leases); err != nil && !errors.Is(err, os.ErrNotExist) {
+	leases := n.Leases(o.Partition)
+	if err := os.Remove(leases); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	var now time.Time
 	if len(o.Leases) >= 8 {
 		now = time.UnixMilli(int64(binary.BigEndian.Uint64(o.Leases))) // or a little later: when in doubt, wait
-		if err := os.WriteFile(n.Leases, o.Leases[8:], 0o600); err != nil {
+		if err := os.WriteFile(leases, o.Leases[8:], 0o600); err != nil {
 			return nil, err
 		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	w := &owned{x: x, leases: n.Leases, stop: stop, ended: make(chan error, 1)}
-	here, ready := x.listen(), make(chan struct{})
+	w := &owned{x: x, partition: o.Partition, leases: leases, stop: stop, ended: make(chan error, 1)}
+	here, ready := x.listen(o.Partition), make(chan struct{})
 	go func() {
 		err := n.Serve(ctx, Served{Opening: o, LeasesNow: now, Listeners: here, Ready: sync.OnceFunc(func() { close(ready) }), Stop: func() { fail(nil) }, Operate: x})
 		for _, l := range here {
@@ -156,7 +158,7 @@ func (w *owned) Release(context.Context) ([]byte, error) {
 
 // Close ends it at once.
 func (w *owned) Close() error {
-	w.x.cut()
+	w.x.cut(w.partition)
 	w.stop()
 	return <-w.ended
 }

@@ -33,7 +33,7 @@ import (
 // options of a run.
 type options struct {
 	faults, pages, hosts  int
-	known                 int
+	known, partitions     int
 	fetchers, workers     int
 	slow                  float64
 	leaseS                int
@@ -54,6 +54,7 @@ func main() {
 	flag.IntVar(&o.faults, "n", 20, "how many faults")
 	flag.IntVar(&o.pages, "pages", 3000, "how many pages at first; as many come again and again while there are faults")
 	flag.IntVar(&o.known, "known", 0, "how many other URLs the frontier has at first, all of them visited")
+	flag.IntVar(&o.partitions, "partitions", 1, "among how many partitions the fleet divides the hosts")
 	flag.IntVar(&o.hosts, "hosts", 150, "how many hosts")
 	flag.IntVar(&o.fetchers, "fetchers", 3, "how many processes fetch")
 	flag.IntVar(&o.workers, "workers", 8, "how many workers each of them has")
@@ -215,7 +216,7 @@ func (t *trial) begin(ctx context.Context) error {
 	}
 	t.site = &http.Server{Handler: t.web}
 	go func() { _ = t.site.Serve(l) }()
-	if t.nodes, err = newCluster(t.binary, t.dir, t.links, t.say); err != nil {
+	if t.nodes, err = newCluster(t.binary, t.dir, t.partitions, t.links, t.say); err != nil {
 		return err
 	}
 	for _, p := range t.nodes.nodes {

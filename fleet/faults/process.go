@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -120,7 +121,7 @@ const (
 )
 
 // newCluster prepares the nodes in dir.
-func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluster, error) {
+func newCluster(binary, dir string, partitions int, l *links, say func(string, ...any)) (*cluster, error) {
 	ports, err := freePorts(2 * nodeCount)
 	if err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluste
 			name: name, log: log,
 			start: func() *exec.Cmd {
 				words := []string{binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
-					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String()}
+					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String(), "-fleet-partitions", strconv.Itoa(partitions)}
 				if l != nil {
 					return l.within(i, append(words, "-insecure", "-names", "*")...)
 				}

@@ -163,13 +163,16 @@ func (c *call) asks(parts []*part, of func(*part) asking) (all [][]byte, errs []
 	return all, errs
 }
 
-// pass lets a part answer the request itself, with the given body.
-func (c *call) pass(p *part) error {
+// pass lets a part answer the request itself.
+func (c *call) pass(p *part) error { return c.passTo(p, c.q.URL.RequestURI()) }
+
+// passTo lets a part answer what it has at a path.
+func (c *call) passTo(p *part, path string) error {
 	body, err := c.body()
 	if err != nil {
 		return err
 	}
-	res, err := c.open(c.q.Context(), p, asking{method: c.q.Method, path: c.q.URL.RequestURI(), body: body, kind: c.q.Header.Get("Content-Type"), accept: c.q.Header.Get("Accept"), wait: long})
+	res, err := c.open(c.q.Context(), p, asking{method: c.q.Method, path: path, body: body, kind: c.q.Header.Get("Content-Type"), accept: c.q.Header.Get("Accept"), wait: long})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -36,6 +37,8 @@ type Options struct {
 	// Parts are the parts by name, with the addresses of each: one, or those of a fleet's machines, as
 	// http://HOST:PORT or https://HOST:PORT. The names decide which part has a host.
 	Parts map[string][]string
+	// Fleet says that the parts are the partitions of one fleet: any of them answers for its machines.
+	Fleet bool
 	// Transport sends the requests to the parts. Nil means connections of its own, and the system's
 	// authorities for https.
 	Transport http.RoundTripper
@@ -227,11 +230,36 @@ var routes = map[string]func(*call) error{
 	"GET /livez":                    func(c *call) error { return c.reply(map[string]string{"status": "live"}) },
 	"GET /readyz":                   (*call).getReady,
 	"POST /v1/stream":               instead("ask for leases with POST /v1/leases and wait_s"),
-	"GET /v1/export":                instead("export each part at its own address"),
+	"GET /parts/{part}/metrics":     (*call).ofPart,
+	"GET /parts/{part}/v1/export":   (*call).ofPart,
+	"GET /v1/export":                instead("export each part, with GET /parts/{part}/v1/export"),
 	"POST /v1/import":               instead("import at the addresses of the parts, or add the URLs of a list with POST /v1/urls"),
-	"GET /v1/fleet":                 instead("ask a machine of the part that is a fleet"),
-	"POST /v1/fleet":                instead("ask a machine of the part that is a fleet"),
-	"GET /metrics":                  instead("ask each part for its figures"),
+	"GET /v1/fleet":                 (*call).ofFleet,
+	"POST /v1/fleet":                (*call).ofFleet,
+	"GET /metrics":                  instead("ask each part for its figures, with GET /parts/{part}/metrics"),
+}
+
+// ofPart lets a part answer that the path names.
+func (c *call) ofPart() error {
+	at := slices.IndexFunc(c.r.parts, func(p *part) bool { return p.name == c.q.PathValue("part") })
+	if at < 0 {
+		return &problem{kind: "not-found", Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no part %.80q", c.q.PathValue("part"))}
+	}
+	_, what, _ := strings.Cut(strings.TrimPrefix(c.q.URL.RequestURI(), "/parts/"), "/")
+	return c.passTo(c.r.parts[at], "/"+what)
+}
+
+// ofFleet lets a machine of the fleet answer that has one of the partitions.
+func (c *call) ofFleet() (err error) {
+	if !c.r.o.Fleet {
+		return instead("ask a machine of the part that is a fleet")(c)
+	}
+	for _, p := range c.r.parts {
+		if err = c.pass(p); err == nil || problemOf(err).Status != http.StatusServiceUnavailable {
+			break
+		}
+	}
+	return err
 }
 
 // instead refuses a request that only a part can answer.
@@ -321,7 +349,7 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 		defer r.going.Done()
 		if c.query, err = url.ParseQuery(q.URL.RawQuery); err != nil {
 			err = badRequest("the query: %v", err)
-		} else if q.Method == "POST" && len(c.query) > 0 {
+		} else if q.Method == "POST" && len(c.query) > 0 && q.URL.Path != "/v1/fleet" {
 			err = badRequest("%.80q: a POST has no such parameter", q.URL.RawQuery)
 		} else {
 			err = answer(c)
