@@ -417,9 +417,13 @@ func (n *Node) rank(p int) (better int) {
 // there for a while. One that came back from there goes again after twice the time: that node may not be able to open it.
 func (n *Node) yielding(p int) func() bool {
 	since := n.o.elapsed()
+	asked := since
 	return func() bool {
 		now := n.o.elapsed()
-		if n.o.Partitions == 1 || n.rank(p) == 0 {
+		if n.o.Partitions == 1 || now-asked < turn { // the answer costs a little
+			return false
+		}
+		if asked = now; n.rank(p) == 0 {
 			since = now
 		}
 		n.mu.Lock()

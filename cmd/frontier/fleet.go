@@ -236,7 +236,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	return x.Run(ctx, crossing.Node{
 		Fleet: fleet.Options{
-			Node: f.node, Dir: filepath.Join(s.dir, "fleet"), Engine: engine, TTL: f.ttl, Partitions: f.partitions, Store: spill.Options{MemoryBudget: storeMemory(s.of(0).memory), Logger: log}, Logger: log,
+			Node: f.node, Dir: filepath.Join(s.dir, "fleet"), Engine: engine, TTL: f.ttl, Partitions: f.partitions, CopyAfter: min(64<<20, 1<<30/int64(f.partitions)), Store: spill.Options{MemoryBudget: storeMemory(s.of(0).memory), Logger: log}, Logger: log,
 		},
 		Inside: inside, Local: forCommands(filepath.Join(s.dir, "fleet"), func(what string, err error) { log.Warn(what, "error", err) }), Members: engine, Failed: engine.Failed(), Grace: s.grace,
 		Leases: func(p int) string { return filepath.Join(s.of(p).dir, contactsFile) },

@@ -286,6 +286,23 @@ func TestWhatARouterSaysOfItself(t *testing.T) {
 	}
 }
 
+// A part is asked by its name for its export.
+func TestRequestsForOnePart(t *testing.T) {
+	x := route(t, "a", "b")
+	at := map[string]int{}
+	for i := range 20 {
+		url := fmt.Sprintf("http://h%d.example/", i)
+		x.ok("POST", "/v1/urls", fmt.Sprintf(`{"url":%q}`, url))
+		at[x.r.of(url, "").name]++
+	}
+	for name, n := range at {
+		_, text := x.ask("GET", "/parts/"+name+"/v1/export", "")
+		assert.Equal(t, n, strings.Count(text, `"url":"http://`), name)
+	}
+	x.problem(404, "not-found", "GET", "/parts/c/metrics", "")
+	x.problem(404, "not-found", "GET", "/parts/a/v1/stats", "")
+}
+
 // A part with several addresses answers at any of them: one cannot be reached, one does not have the frontier.
 func TestAPartOfSeveralMachines(t *testing.T) {
 	x := route(t, "a", "b")
