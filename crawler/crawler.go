@@ -135,9 +135,8 @@ func (c *Crawler) Run(ctx context.Context) error {
 	began := c.now()
 	c.started.Store(&began)
 	r := &run{c: c, budget: newBudget(c.opts.MaxPages), pace: newPace(c.opts.MaxRate)}
-	var stop context.CancelCauseFunc
-	r.ctx, stop = context.WithCancelCause(ctx)
-	defer stop(nil)
+	r.ctx, r.stop = context.WithCancelCause(ctx)
+	defer r.stop(nil)
 	var cut context.CancelFunc
 	r.fetches, cut = context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -157,7 +156,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 		w.shift = &shift{start: start}
 		workers.Go(func() {
 			if err := w.work(); err != nil {
-				stop(fatalError{err})
+				r.stop(fatalError{err})
 			}
 		})
 	}
@@ -185,6 +184,7 @@ type fatalError struct{ error }
 type run struct {
 	c       *Crawler
 	ctx     context.Context // ends when no more leases may be taken
+	stop    context.CancelCauseFunc
 	fetches context.Context // ends when fetches must be cut
 	budget  *budget
 	pace    *pace
