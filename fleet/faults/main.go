@@ -87,7 +87,7 @@ func start(ctx context.Context, o options) (status int) {
 	if err == nil {
 		l, ended, none := enter(ctx, o)
 		if status = ended; none != nil {
-			fmt.Fprintln(os.Stderr, "no links are cut:", none)
+			fmt.Fprintln(os.Stderr, "no links are cut, and no disks are full or slow:", none)
 		}
 		if l != nil || none != nil {
 			err = run(ctx, o, l, os.Stdout)
@@ -111,10 +111,6 @@ func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 	if o.hosts < 1 || o.pages < o.hosts || o.fetchers < 1 || o.workers < 1 {
 		return errors.New("want at least a host, a fetcher, a worker, and a page for each host")
 	}
-	draw, err := o.kinds(l != nil)
-	if err != nil {
-		return err
-	}
 	dir := o.keep
 	journal, err := os.Create(filepath.Join(dir, "faults.log"))
 	if err != nil {
@@ -129,6 +125,24 @@ func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 		fmt.Fprintf(out, "%s %s\n", clock(time.Now()), fmt.Sprintf(format, args...))
 	}
 	say("seed %d, logs in %s", o.seed, dir)
+	var allowed need
+	if l != nil {
+		allowed |= ofLinks | ofDisks
+		if err := newDisks(dir); err != nil {
+			allowed &^= ofDisks
+			say("no disks are full or slow: %v", err)
+		}
+	}
+	if exists(o.binary + overlayOf) {
+		if err := setClocks(dir, -1, 0); err != nil {
+			return err
+		}
+		allowed |= ofClocks
+	}
+	draw, err := o.kinds(allowed)
+	if err != nil {
+		return err
+	}
 	t := &trial{options: o, links: l, draw: draw, say: say, out: out, dir: dir}
 	defer t.stop()
 	if err := t.begin(ctx); err != nil {
@@ -144,21 +158,26 @@ func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 	return nil
 }
 
-// kinds returns what to draw from.
-func (o *options) kinds(links bool) (draw []fault, err error) {
-	all := kinds
-	if links {
-		all = slices.Concat(kinds, cuts)
+// kinds returns what to draw from, where the system allows some of what they need.
+func (o *options) kinds(allowed need) (draw []kind, err error) {
+	var names []string
+	for _, k := range kinds {
+		if k.needs&^allowed == 0 {
+			names = append(names, k.name)
+			draw = append(draw, slices.Repeat([]kind{k}, k.share)...)
+		}
 	}
 	if o.only == "" {
-		return all, nil
+		return draw, nil
 	}
+	all := draw
+	draw = nil
 	for s := range strings.SplitSeq(o.only, ",") {
-		kind := fault(strings.TrimSpace(s))
-		if !slices.Contains(all, kind) {
-			return nil, fmt.Errorf("-only: there is no fault %q here; want some of %q", kind, slices.Compact(slices.Clone(all)))
+		i := slices.IndexFunc(all, func(k kind) bool { return k.name == strings.TrimSpace(s) })
+		if i < 0 {
+			return nil, fmt.Errorf("-only: there is no fault %q here; want some of %q", s, names)
 		}
-		draw = append(draw, kind)
+		draw = append(draw, all[i])
 	}
 	return draw, nil
 }
@@ -178,7 +197,13 @@ func build(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/frontier")
+	words := []string{"build", "-o", binary, "./cmd/frontier"}
+	if err := overlay(binary); err != nil {
+		fmt.Fprintln(os.Stderr, "no clocks are wrong:", err)
+	} else {
+		words = slices.Insert(words, 1, "-overlay", binary+overlayOf)
+	}
+	cmd := exec.CommandContext(ctx, "go", words...)
 	cmd.Dir = root
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, b)
@@ -190,7 +215,7 @@ func build(ctx context.Context, binary string) error {
 type trial struct {
 	options
 	links *links // nil: none are cut
-	draw  []fault
+	draw  []kind
 	say   func(string, ...any)
 	out   io.Writer
 	dir   string

@@ -45,9 +45,7 @@ func (p *process) begin() error {
 	}
 	ended := make(chan struct{})
 	p.cmd, p.ended = cmd, ended
-	p.mu.Lock()
-	p.asked = false
-	p.mu.Unlock()
+	p.willEnd(false)
 	go func() {
 		err := cmd.Wait()
 		p.mu.Lock()
@@ -63,15 +61,25 @@ func (p *process) begin() error {
 
 // kill ends it at once.
 func (p *process) kill() {
-	p.willEnd()
+	p.willEnd(true)
 	_ = p.cmd.Process.Signal(kill)
 	<-p.ended
 }
 
-func (p *process) willEnd() {
+// willEnd says whether it may end.
+func (p *process) willEnd(may bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = true
+	p.asked = may
+}
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 func (p *process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
@@ -100,6 +108,7 @@ func (s *splitter) Write(b []byte) (int, error) {
 
 // cluster is the three nodes.
 type cluster struct {
+	dir     string
 	nodes   []*process
 	urls    []string
 	folders []string
@@ -107,9 +116,11 @@ type cluster struct {
 	links   *links   // nil: none are cut
 
 	mu     sync.Mutex
-	owner  int    // guarded by mu; -1: none that is known
-	joined []bool // guarded by mu
-	deaths int    // guarded by mu
+	owner  int            // guarded by mu; -1: none that is known
+	joined []bool         // guarded by mu
+	deaths int            // guarded by mu
+	causes []string       // guarded by mu; the latest line of each that may say why it ends
+	warned map[string]int // guarded by mu; how often clocks differ, or are notKnown
 }
 
 const (
@@ -125,7 +136,7 @@ func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluste
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{owner: -1, joined: make([]bool, nodeCount), links: l}
+	c := &cluster{dir: dir, owner: -1, joined: make([]bool, nodeCount), links: l, causes: make([]string, nodeCount), warned: map[string]int{}}
 	address := func(i, port int) string {
 		if l != nil {
 			return fmt.Sprintf("%s:%d", l.address(i), port)
@@ -137,7 +148,7 @@ func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluste
 	}
 	for i := range nodeCount {
 		name, at := nameOf(i), address(i, ports[nodeCount+i])
-		folder := filepath.Join(dir, name)
+		folder := filepath.Join(dir, name, "node")
 		if err := os.MkdirAll(folder, 0o777); err != nil {
 			return nil, err
 		}
@@ -151,10 +162,14 @@ func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluste
 			start: func() *exec.Cmd {
 				words := []string{binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
 					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String()}
+				cmd := exec.Command(words[0], words[1:]...)
 				if l != nil {
-					return l.within(i, append(words, "-insecure", "-names", "*")...)
+					cmd = l.within(i, append(words, "-insecure", "-names", "*")...)
 				}
-				return exec.Command(words[0], words[1:]...)
+				if file := filepath.Join(dir, name+".clock"); exists(file) {
+					cmd.Env = append(os.Environ(), clockFile+"="+file)
+				}
+				return cmd
 			},
 			lines: func(line string) { c.read(i, line, say) },
 			died: func(err error) {
@@ -173,6 +188,9 @@ func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluste
 func (c *cluster) read(i int, line string, say func(string, ...any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if strings.Contains(line, differ) {
+		c.warned[differ]++
+	}
 	switch {
 	case strings.Contains(line, "fleet: partition open"):
 		c.owner = i
@@ -186,9 +204,39 @@ func (c *cluster) read(i int, line string, say func(string, ...any)) {
 		say("node %s: %s", c.nodes[i].name, about)
 	case strings.Contains(line, "msg=joined"):
 		c.joined[i] = true
+	case strings.Contains(line, "no space left on device"), strings.Contains(line, "the clock of node"):
+		c.causes[i] = line
+	case strings.Contains(line, notKnown):
+		c.warned[notKnown]++
 	case strings.Contains(line, "panic:"), strings.Contains(line, "DATA RACE"), strings.Contains(line, "level=ERROR") && !strings.Contains(line, "etcd:"):
 		say("node %s: %s", c.nodes[i].name, line)
 	}
+}
+
+// why returns why a node ended, and forgets that.
+func (c *cluster) why(i int) (cause string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cause, c.causes[i] = c.causes[i], ""
+	return cause
+}
+
+// times returns how often nodes have warned of clocks in one way.
+func (c *cluster) times(what string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.warned[what]
+}
+
+func (c *cluster) hasJoined(i int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.joined[i]
+}
+
+func (c *cluster) kill(i int) {
+	c.nodes[i].kill()
+	c.gone(i)
 }
 
 func (c *cluster) gone(i int) {
@@ -227,6 +275,11 @@ func (c *cluster) died() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.deaths
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // freePorts finds unused ports of loopback, below those that systems give to outgoing connections:
