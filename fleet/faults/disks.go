@@ -40,13 +40,10 @@ func (f *faulter) fill(i int) {
 		left = f.r.Int64N(reserve)
 	}
 	later := f.tell("%s has %d MiB left for %v, and is killed then: %v", p.name, left>>20, span.Round(time.Millisecond), dies)
-	err := command("sh", "-c", `cd "$0" && fallocate -l $(($(df -B1 --output=avail . | tail -1) - $1 - 1048576)) full; [ $1 != 0 ] || cat /dev/zero >>full 2>&-; [ -s full ]`, disk, fmt.Sprint(left))
-	if err == nil && dies {
+	f.try(command("sh", "-c", `cd "$0" && fallocate -l $(($(df -B1 --output=avail . | tail -1) - $1 - 1048576)) full; [ $1 != 0 ] || cat /dev/zero >>full 2>&-; [ -s full ]`, disk, fmt.Sprint(left)))
+	if dies {
 		f.nodes.kill(i)
-		err = p.begin()
-	}
-	if err != nil {
-		f.trouble("%v", err)
+		f.try(p.begin())
 	}
 	f.back.Go(func() {
 		ends := f.supervise(i, span, func() error { return os.Remove(filepath.Join(disk, "full")) })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,9 +99,9 @@ func (f *faulter) between(low, high time.Duration) time.Duration {
 func (f *faulter) settled(ctx context.Context, owned bool) (owner int) {
 	f.back.Wait()
 	for began, told := time.Now(), false; ; {
-		owner, all := f.nodes.state()
-		if all && (owner >= 0 || !owned) || ctx.Err() != nil {
-			return owner
+		now := f.nodes.state()
+		if !slices.Contains(now.joined[:], false) && (now.owner >= 0 || !owned) || ctx.Err() != nil {
+			return now.owner
 		}
 		if !told && time.Since(began) > backTime {
 			told = true
@@ -139,6 +140,12 @@ func (f *faulter) one(ctx context.Context, k kind) {
 func (f *faulter) trouble(format string, args ...any) {
 	f.troubles.Add(1)
 	f.say("TROUBLE: "+format, args...)
+}
+
+func (f *faulter) try(err error) {
+	if err != nil {
+		f.trouble("%v", err)
+	}
 }
 
 // tell says what a fault does, and returns what says more of it later.
@@ -193,16 +200,12 @@ func (f *faulter) lose(s strike) {
 	f.back.Go(func() {
 		time.Sleep(s.after)
 		began := time.Now()
-		for err == nil {
-			if err = f.nodes.admit(s.any); err == nil {
-				later("%s is let in, after %v", p.name, time.Since(began).Round(time.Millisecond))
-				err = p.begin()
-				break
-			}
-			if time.Since(began) < backTime {
-				err = nil
-				time.Sleep(time.Second)
-			}
+		for err = errors.Join(err, f.nodes.admit(s.any)); err != nil && time.Since(began) < backTime; err = f.nodes.admit(s.any) {
+			time.Sleep(time.Second)
+		}
+		if err == nil {
+			later("%s is let in, after %v", p.name, time.Since(began).Round(time.Millisecond))
+			err = p.begin()
 		}
 		if err != nil {
 			f.trouble("%s does not take part again: %v", p.name, err)
@@ -214,20 +217,15 @@ func (f *faulter) lose(s strike) {
 func (f *faulter) during(what string, turns int, span time.Duration, do, undo func() error) {
 	span /= time.Duration(turns)
 	later := f.tell("%d times %s, for %v", turns, what, span.Round(time.Millisecond))
-	try := func(do func() error) {
-		if err := do(); err != nil {
-			f.trouble("%v", err)
-		}
-	}
-	try(do)
+	f.try(do())
 	f.back.Go(func() {
 		for i := range turns {
 			if i > 0 {
 				time.Sleep(span)
-				try(do)
+				f.try(do())
 			}
 			time.Sleep(span)
-			try(undo)
+			f.try(undo())
 		}
 		later("over")
 	})
@@ -264,16 +262,14 @@ func (f *faulter) end(after time.Duration, i int) {
 	p.willEnd(true)
 	p.signal(finish)
 	began := time.Now()
-	timely := true
 	select {
 	case <-p.ended:
 	case <-time.After(endTime):
-		timely = false
 	}
 	f.nodes.kill(i)
 	status := p.cmd.ProcessState.ExitCode()
 	later := f.tell("%s, which took %v, exit %d, back in %v", p.name, time.Since(began).Round(time.Millisecond), status, after.Round(time.Millisecond))
-	if !timely || status != 0 {
+	if status != 0 {
 		f.trouble("node %s did not end in order within %v: exit %d", p.name, endTime, status)
 	}
 	f.comeBack(after, p, later)
@@ -283,10 +279,7 @@ func (f *faulter) end(after time.Duration, i int) {
 func (f *faulter) comeBack(after time.Duration, p *process, later func(string, ...any)) {
 	f.back.Go(func() {
 		time.Sleep(after)
-		if err := p.begin(); err != nil {
-			f.trouble("%s was not started: %v", p.name, err)
-			return
-		}
+		f.try(p.begin())
 		later("%s is back", p.name)
 	})
 }
@@ -296,40 +289,27 @@ func (f *faulter) comeBack(after time.Duration, p *process, later func(string, .
 func (f *faulter) supervise(i int, span time.Duration, mend func() error) (ends int) {
 	p := f.nodes.nodes[i]
 	p.willEnd(true)
-	f.nodes.why(i)
 	mended := false
-	for began := time.Now(); ; time.Sleep(time.Second) {
-		select {
-		case <-p.ended:
+	for began := time.Now(); time.Since(began) < span+backTime; time.Sleep(time.Second) {
+		if !mended && time.Since(began) > span {
+			mended = true
+			f.try(mend())
+		}
+		joined := f.nodes.state().joined[i]
+		if p.willEnd(!mended || !joined); p.hasEnded() {
 			ends++
-			if why, status := f.nodes.why(i), p.cmd.ProcessState.ExitCode(); why == "" || status != 1 {
-				f.trouble("node %s ended with status %d, and said %q of the cause", p.name, status, why)
+			if status, cause := p.cmd.ProcessState.ExitCode(), f.nodes.state().causes[i]; cause == "" || status != 1 {
+				f.trouble("node %s ended with status %d, and said %q of the cause", p.name, status, cause)
 			}
 			f.nodes.gone(i)
-			if err := p.begin(); err != nil {
-				f.trouble("%s was not started: %v", p.name, err)
-				return ends
-			}
+			f.try(p.begin())
 			p.willEnd(true)
-			continue
-		default:
-		}
-		switch over := time.Since(began) - span; {
-		case over > 0 && !mended:
-			mended = true
-			if err := mend(); err != nil {
-				f.trouble("%v", err)
-			}
-		case mended && f.nodes.hasJoined(i):
-			if p.willEnd(false); !p.hasEnded() {
-				return ends
-			}
-			p.willEnd(true)
-		case over > backTime:
-			f.trouble("for %v %s has not joined again", backTime, p.name)
+		} else if mended && joined {
 			return ends
 		}
 	}
+	f.trouble("for %v %s has not joined again", backTime, p.name)
+	return ends
 }
 
 // wait waits for d, or until ctx ends.

@@ -6,7 +6,8 @@
 // Every page must be fetched, no page whose end was acknowledged again, and no host before its delay is over,
 // or twice at once. The exit status is 1 otherwise. It needs a Unix system, and about 15 seconds per fault. On
 // Linux, if it may make networks (as root, or where users may have namespaces) and there is the command ip, each
-// node has a network of its own, and links are cut, too.
+// node has a network of its own, and links are cut, too. As root, each has a disk of its own, a file NAME.disk, which
+// becomes full or slow. The command of the nodes is built so that their clocks can be wrong.
 package main
 
 import (
@@ -133,10 +134,7 @@ func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 			say("no disks are full or slow: %v", err)
 		}
 	}
-	if exists(o.binary + overlayOf) {
-		if err := setClocks(dir, -1, 0); err != nil {
-			return err
-		}
+	if _, err := os.Stat(o.binary + overlayOf); err == nil {
 		allowed |= ofClocks
 	}
 	draw, err := o.kinds(allowed)
@@ -160,24 +158,20 @@ func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 
 // kinds returns what to draw from, where the system allows some of what they need.
 func (o *options) kinds(allowed need) (draw []kind, err error) {
+	only := strings.FieldsFunc(o.only, func(r rune) bool { return r == ',' })
 	var names []string
 	for _, k := range kinds {
 		if k.needs&^allowed == 0 {
 			names = append(names, k.name)
-			draw = append(draw, slices.Repeat([]kind{k}, k.share)...)
+			if o.only == "" || slices.Contains(only, k.name) {
+				draw = append(draw, slices.Repeat([]kind{k}, k.share)...)
+			}
 		}
 	}
-	if o.only == "" {
-		return draw, nil
-	}
-	all := draw
-	draw = nil
-	for s := range strings.SplitSeq(o.only, ",") {
-		i := slices.IndexFunc(all, func(k kind) bool { return k.name == strings.TrimSpace(s) })
-		if i < 0 {
+	for _, s := range only {
+		if !slices.Contains(names, s) {
 			return nil, fmt.Errorf("-only: there is no fault %q here; want some of %q", s, names)
 		}
-		draw = append(draw, all[i])
 	}
 	return draw, nil
 }
@@ -198,7 +192,9 @@ func build(ctx context.Context, binary string) error {
 		return err
 	}
 	words := []string{"build", "-o", binary, "./cmd/frontier"}
-	if err := overlay(binary); err != nil {
+	if os.Getenv("CI") != "" {
+		fmt.Fprintln(os.Stderr, "no clocks are wrong: to build the command for that takes minutes")
+	} else if err := overlay(binary); err != nil {
 		fmt.Fprintln(os.Stderr, "no clocks are wrong:", err)
 	} else {
 		words = slices.Insert(words, 1, "-overlay", binary+overlayOf)
@@ -386,11 +382,11 @@ func (t *trial) judge(ctx context.Context) error {
 	lost := t.web.lost(t.say)
 	t.web.table(t.out, t.faulter.events)
 	fmt.Fprintf(t.out, "faults %d, nodes that ended by themselves %d, other troubles %d, in the end the frontier was empty: %v\n",
-		len(t.faulter.events), t.nodes.died(), t.faulter.troubles.Load(), drained)
+		len(t.faulter.events), t.nodes.state().deaths, t.faulter.troubles.Load(), drained)
 	w := t.web
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if lost+w.early+w.overlap+w.undone+t.nodes.died()+int(t.faulter.troubles.Load()) > 0 || !drained {
+	if lost+w.early+w.overlap+w.undone+t.nodes.state().deaths+int(t.faulter.troubles.Load()) > 0 || !drained {
 		return errFailed
 	}
 	return nil

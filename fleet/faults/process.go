@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,19 +107,24 @@ func (s *splitter) Write(b []byte) (int, error) {
 
 // cluster is the three nodes.
 type cluster struct {
-	dir     string
+	clocks  *os.File
 	nodes   []*process
 	urls    []string
 	folders []string
 	peers   []string // NAME=HOST:PORT
 	links   *links   // nil: none are cut
 
-	mu     sync.Mutex
-	owner  int            // guarded by mu; -1: none that is known
-	joined []bool         // guarded by mu
-	deaths int            // guarded by mu
-	causes []string       // guarded by mu; the latest line of each that may say why it ends
-	warned map[string]int // guarded by mu; how often clocks differ, or are notKnown
+	mu  sync.Mutex
+	now state // guarded by mu
+}
+
+// state is what the nodes' logs say.
+type state struct {
+	owner  int // -1: none that is known
+	joined [nodeCount]bool
+	causes [nodeCount]string // the latest line of each that may say why it ends
+	deaths int               // of nodes that ended by themselves
+	warned int               // how often clocks differed, or were not known
 }
 
 const (
@@ -136,7 +140,13 @@ func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluste
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{dir: dir, owner: -1, joined: make([]bool, nodeCount), links: l, causes: make([]string, nodeCount), warned: map[string]int{}}
+	c := &cluster{links: l, now: state{owner: -1}}
+	if c.clocks, err = os.Create(filepath.Join(dir, "clocks")); err == nil {
+		err = c.clocks.Truncate(8 * nodeCount)
+	}
+	if err != nil {
+		return nil, err
+	}
 	address := func(i, port int) string {
 		if l != nil {
 			return fmt.Sprintf("%s:%d", l.address(i), port)
@@ -166,16 +176,14 @@ func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluste
 				if l != nil {
 					cmd = l.within(i, append(words, "-insecure", "-names", "*")...)
 				}
-				if file := filepath.Join(dir, name+".clock"); exists(file) {
-					cmd.Env = append(os.Environ(), clockFile+"="+file)
-				}
+				cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d%s", clockFile, i, c.clocks.Name()))
 				return cmd
 			},
 			lines: func(line string) { c.read(i, line, say) },
 			died: func(err error) {
 				c.gone(i)
 				c.mu.Lock()
-				c.deaths++
+				c.now.deaths++
 				c.mu.Unlock()
 				say("TROUBLE: node %s ended by itself: %v", name, err)
 			},
@@ -188,50 +196,28 @@ func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluste
 func (c *cluster) read(i int, line string, say func(string, ...any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if strings.Contains(line, differ) {
-		c.warned[differ]++
-	}
 	switch {
 	case strings.Contains(line, "fleet: partition open"):
-		c.owner = i
+		c.now.owner = i
 		_, about, _ := strings.Cut(line, "partition=0 ")
 		say("node %s owns the frontier: %s", c.nodes[i].name, about)
 	case strings.Contains(line, "fleet: partition given up"), strings.Contains(line, "fleet: session ended"):
-		if c.owner == i {
-			c.owner = -1
+		if c.now.owner == i {
+			c.now.owner = -1
 		}
 		_, about, _ := strings.Cut(line, "msg=")
 		say("node %s: %s", c.nodes[i].name, about)
 	case strings.Contains(line, "msg=joined"):
-		c.joined[i] = true
+		c.now.joined[i], c.now.causes[i] = true, ""
 	case strings.Contains(line, "no space left on device"), strings.Contains(line, "the clock of node"):
-		c.causes[i] = line
-	case strings.Contains(line, notKnown):
-		c.warned[notKnown]++
+		if c.now.causes[i] = line; strings.Contains(line, "clocks differ") {
+			c.now.warned++
+		}
+	case strings.Contains(line, "whether a clock is right is not known"):
+		c.now.warned++
 	case strings.Contains(line, "panic:"), strings.Contains(line, "DATA RACE"), strings.Contains(line, "level=ERROR") && !strings.Contains(line, "etcd:"):
 		say("node %s: %s", c.nodes[i].name, line)
 	}
-}
-
-// why returns why a node ended, and forgets that.
-func (c *cluster) why(i int) (cause string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	cause, c.causes[i] = c.causes[i], ""
-	return cause
-}
-
-// times returns how often nodes have warned of clocks in one way.
-func (c *cluster) times(what string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.warned[what]
-}
-
-func (c *cluster) hasJoined(i int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.joined[i]
 }
 
 func (c *cluster) kill(i int) {
@@ -242,9 +228,9 @@ func (c *cluster) kill(i int) {
 func (c *cluster) gone(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.joined[i] = false
-	if c.owner == i {
-		c.owner = -1
+	c.now.joined[i], c.now.causes[i] = false, ""
+	if c.now.owner == i {
+		c.now.owner = -1
 	}
 }
 
@@ -264,22 +250,10 @@ func (c *cluster) admit(i int) error {
 	return nil
 }
 
-// state returns who owns the frontier, or -1, and whether all nodes have joined.
-func (c *cluster) state() (owner int, all bool) {
+func (c *cluster) state() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.owner, !slices.Contains(c.joined, false)
-}
-
-func (c *cluster) died() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.deaths
-}
-
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
+	return c.now
 }
 
 // freePorts finds unused ports of loopback, below those that systems give to outgoing connections:
