@@ -86,11 +86,10 @@ func (f *faulter) clockOff(s strike) {
 
 // clockWrong lets a node start with a clock that is wrong by more. It must end until the clock is right.
 func (f *faulter) clockWrong(s strike) {
-	p, by, span := f.nodes.nodes[s.any], f.ahead(), f.between(15*time.Second, 25*time.Second)
+	p, by, span, warned := f.nodes.nodes[s.any], f.ahead(), f.between(15*time.Second, 25*time.Second), f.nodes.state().warned
 	later := f.tell("%s is killed, and is ahead by %v when it starts", p.name, by)
 	f.nodes.kill(s.any)
 	f.try(f.setClock(s.any, by))
-	warned := f.nodes.state().warned
 	f.try(p.begin())
 	f.back.Go(func() {
 		ends := f.supervise(s.any, span, func() error { return f.setClock(0, 0) })
@@ -103,11 +102,9 @@ func (f *faulter) clockWrong(s strike) {
 
 // clockJumps makes a clock wrong while its node runs. Somebody must say so. Then the owner dies.
 func (f *faulter) clockJumps(s strike) {
-	by := f.ahead()
+	by, warned, began := f.ahead(), f.nodes.state().warned, time.Now()
 	later := f.tell("%s, by %v", nameOf(s.any), by)
-	warned := f.nodes.state().warned
 	f.try(f.setClock(s.any, by))
-	began := time.Now()
 	for f.nodes.state().warned == warned && s.ctx.Err() == nil && time.Since(began) < warnTime {
 		wait(s.ctx, 100*time.Millisecond)
 	}

@@ -35,11 +35,10 @@ func newDisks(dir string) error {
 
 // fill leaves a node little room, or none, and may kill it then, so that it starts without room.
 func (f *faulter) fill(i int) {
-	p, disk, left, dies, span := f.nodes.nodes[i], filepath.Dir(f.nodes.folders[i]), int64(0), f.r.IntN(2) == 0, f.between(5*time.Second, 40*time.Second)
-	if f.r.IntN(2) == 0 {
-		left = f.r.Int64N(reserve)
-	}
+	p, disk, dies, span := f.nodes.nodes[i], filepath.Dir(f.nodes.folders[i]), f.r.IntN(3) == 0, f.between(5*time.Second, 40*time.Second)
+	left := []int64{0, f.r.Int64N(reserve / 8), f.r.Int64N(reserve)}[f.r.IntN(3)]
 	later := f.tell("%s has %d MiB left for %v, and is killed then: %v", p.name, left>>20, span.Round(time.Millisecond), dies)
+	p.willEnd(true)
 	f.try(command("sh", "-c", `cd "$0" && fallocate -l $(($(df -B1 --output=avail . | tail -1) - $1 - 1048576)) full; [ $1 != 0 ] || cat /dev/zero >>full 2>&-; [ -s full ]`, disk, fmt.Sprint(left)))
 	if dies {
 		f.nodes.kill(i)
