@@ -33,15 +33,19 @@ func newDisks(dir string) error {
 	return nil
 }
 
-// fill leaves a node little room, or none, and may kill it then, so that it starts without room.
+// fill leaves a node little room, or none. It may kill or end it then, so that it starts without room.
 func (f *faulter) fill(i int) {
-	p, disk, dies, span := f.nodes.nodes[i], filepath.Dir(f.nodes.folders[i]), f.r.IntN(3) == 0, f.between(5*time.Second, 40*time.Second)
+	p, disk, how, span := f.nodes.nodes[i], filepath.Dir(f.nodes.folders[i]), []string{"killed", "ended", "left alone", "left alone"}[f.r.IntN(4)], f.between(5*time.Second, 40*time.Second)
 	left := []int64{0, f.r.Int64N(reserve / 8), f.r.Int64N(reserve)}[f.r.IntN(3)]
-	later := f.tell("%s has %d MiB left for %v, and is killed then: %v", p.name, left>>20, span.Round(time.Millisecond), dies)
+	later := f.tell("%s has %d MiB left for %v, and is %s", p.name, left>>20, span.Round(time.Millisecond), how)
 	p.willEnd(true)
 	f.try(command("sh", "-c", `cd "$0" && fallocate -l $(($(df -B1 --output=avail . | tail -1) - $1 - 1048576)) full; [ $1 != 0 ] || cat /dev/zero >>full 2>&-; [ -s full ]`, disk, fmt.Sprint(left)))
-	if dies {
+	if how == "killed" {
 		f.nodes.kill(i)
+	} else if how == "ended" {
+		f.stop(i)
+	}
+	if how != "left alone" {
 		f.try(p.begin())
 	}
 	f.back.Go(func() {

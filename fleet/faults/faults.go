@@ -124,14 +124,10 @@ func (f *faulter) one(ctx context.Context, k kind) {
 	if ctx.Err() != nil {
 		return
 	}
-	n := len(f.nodes.nodes)
-	other := (max(owner, 0) + 1 + f.r.IntN(n-1)) % n
-	if owner < 0 {
-		other = f.r.IntN(n)
-	}
+	other := (max(owner, 0) + 1 + f.r.IntN(nodeCount-1)) % nodeCount
 	s := strike{ctx: ctx, owner: owner, other: other, any: other, after: f.between(0, 20*time.Second)}
-	if owner >= 0 && f.r.IntN(2) == 0 {
-		s.any = owner
+	if f.r.IntN(2) == 0 {
+		s.any = max(owner, 0)
 	}
 	f.events = append(f.events, event{kind: k, at: time.Now()})
 	k.do(f, s)
@@ -257,22 +253,25 @@ func (f *faulter) freeze(i int) {
 }
 
 // end ends a node in order, and starts it again.
-func (f *faulter) end(after time.Duration, i int) {
-	p := f.nodes.nodes[i]
+func (f *faulter) end(after time.Duration, i int) { f.comeBack(after, f.nodes.nodes[i], f.stop(i)) }
+
+// stop ends a node in order, or it must say why that is impossible.
+func (f *faulter) stop(i int) (later func(string, ...any)) {
+	p, began := f.nodes.nodes[i], time.Now()
 	p.willEnd(true)
 	p.signal(finish)
-	began := time.Now()
 	select {
 	case <-p.ended:
 	case <-time.After(endTime):
 	}
+	cause := f.nodes.state().causes[i]
 	f.nodes.kill(i)
 	status := p.cmd.ProcessState.ExitCode()
-	later := f.tell("%s, which took %v, exit %d, back in %v", p.name, time.Since(began).Round(time.Millisecond), status, after.Round(time.Millisecond))
-	if status != 0 {
+	later = f.tell("%s, which took %v, exit %d %s", p.name, time.Since(began).Round(time.Millisecond), status, cause)
+	if status != 0 && (status != 1 || cause == "") {
 		f.trouble("node %s did not end in order within %v: exit %d", p.name, endTime, status)
 	}
-	f.comeBack(after, p, later)
+	return later
 }
 
 // comeBack starts a process again after a while.
