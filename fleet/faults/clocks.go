@@ -100,7 +100,7 @@ func (f *faulter) clockWrong(s strike) {
 	})
 }
 
-// clockJumps makes a clock wrong while its node runs. Somebody must say so. Then the owner dies.
+// clockJumps makes a clock wrong while its node runs. Somebody must say so. Then the owner ends or dies.
 func (f *faulter) clockJumps(s strike) {
 	by, warned, began := f.ahead(), f.nodes.state().warned, time.Now()
 	later := f.tell("%s, by %v", nameOf(s.any), by)
@@ -115,9 +115,9 @@ func (f *faulter) clockJumps(s strike) {
 	if f.nodes.state().warned == warned {
 		f.trouble("for %v no node has said that a clock is wrong", warnTime)
 	}
-	later("known after %v; %s is killed", time.Since(began).Round(time.Second), nameOf(owner))
+	later("known after %v", time.Since(began).Round(time.Second))
 	f.events[len(f.events)-1].at = time.Now()
-	f.nodes.kill(owner)
+	f.stop(owner, []os.Signal{kill, finish}[f.r.IntN(2)])
 	f.back.Go(func() {
 		for next := -1; next < 0 && time.Since(began) < backTime+warnTime; next = f.nodes.state().owner {
 			time.Sleep(50 * time.Millisecond)

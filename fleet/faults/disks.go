@@ -35,17 +35,13 @@ func newDisks(dir string) error {
 
 // fill leaves a node little room, or none. It may kill or end it then, so that it starts without room.
 func (f *faulter) fill(i int) {
-	p, disk, how, span := f.nodes.nodes[i], filepath.Dir(f.nodes.folders[i]), []string{"killed", "ended", "left alone", "left alone"}[f.r.IntN(4)], f.between(5*time.Second, 40*time.Second)
+	p, disk, span := f.nodes.nodes[i], filepath.Dir(f.nodes.folders[i]), f.between(5*time.Second, 40*time.Second)
 	left := []int64{0, f.r.Int64N(reserve / 8), f.r.Int64N(reserve)}[f.r.IntN(3)]
-	later := f.tell("%s has %d MiB left for %v, and is %s", p.name, left>>20, span.Round(time.Millisecond), how)
+	later := f.tell("%s has %d MiB left for %v", p.name, left>>20, span.Round(time.Millisecond))
 	p.willEnd(true)
 	f.try(command("sh", "-c", `cd "$0" && fallocate -l $(($(df -B1 --output=avail . | tail -1) - $1 - 1048576)) full; [ $1 != 0 ] || cat /dev/zero >>full 2>&-; [ -s full ]`, disk, fmt.Sprint(left)))
-	if how == "killed" {
-		f.nodes.kill(i)
-	} else if how == "ended" {
-		f.stop(i)
-	}
-	if how != "left alone" {
+	if s := []os.Signal{kill, finish, nil, nil}[f.r.IntN(4)]; s != nil {
+		f.stop(i, s)
 		f.try(p.begin())
 	}
 	f.back.Go(func() {

@@ -65,7 +65,7 @@ var kinds = []kind{
 	{"slow other", 1, ofDisks, false, func(f *faulter, s strike) { f.stall(30, s.other) }},
 	{"clock off", 1, ofClocks, false, (*faulter).clockOff},     // by less than is allowed
 	{"clock wrong", 1, ofClocks, false, (*faulter).clockWrong}, // by more when a node starts
-	{"clock jumps", 1, ofClocks, true, (*faulter).clockJumps},  // while it runs, and then the owner dies
+	{"clock jumps", 1, ofClocks, true, (*faulter).clockJumps},  // while it runs, and then the owner ends or dies
 }
 
 const (
@@ -253,13 +253,15 @@ func (f *faulter) freeze(i int) {
 }
 
 // end ends a node in order, and starts it again.
-func (f *faulter) end(after time.Duration, i int) { f.comeBack(after, f.nodes.nodes[i], f.stop(i)) }
+func (f *faulter) end(after time.Duration, i int) {
+	f.comeBack(after, f.nodes.nodes[i], f.stop(i, finish))
+}
 
-// stop ends a node in order, or it must say why that is impossible.
-func (f *faulter) stop(i int) (later func(string, ...any)) {
+// stop kills a node, or ends it in order, or it must say why that is impossible.
+func (f *faulter) stop(i int, by os.Signal) (later func(string, ...any)) {
 	p, began := f.nodes.nodes[i], time.Now()
 	p.willEnd(true)
-	p.signal(finish)
+	p.signal(by)
 	select {
 	case <-p.ended:
 	case <-time.After(endTime):
@@ -267,8 +269,8 @@ func (f *faulter) stop(i int) (later func(string, ...any)) {
 	cause := f.nodes.state().causes[i]
 	f.nodes.kill(i)
 	status := p.cmd.ProcessState.ExitCode()
-	later = f.tell("%s, which took %v, exit %d %s", p.name, time.Since(began).Round(time.Millisecond), status, cause)
-	if status != 0 && (status != 1 || cause == "") {
+	later = f.tell("%v of %s took %v, exit %d %s", by, p.name, time.Since(began).Round(time.Millisecond), status, cause)
+	if by == finish && status != 0 && (status != 1 || cause == "") {
 		f.trouble("node %s did not end in order within %v: exit %d", p.name, endTime, status)
 	}
 	return later
