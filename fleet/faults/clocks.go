@@ -100,22 +100,24 @@ func (f *faulter) clockWrong(s strike) {
 	})
 }
 
-// clockJumps makes a clock wrong while its node runs. Somebody must say so. Then the owner ends or dies.
+// clockJumps makes a clock wrong while its node runs. Then the owner ends or dies, at once, or when somebody has said
+// that a clock is wrong.
 func (f *faulter) clockJumps(s strike) {
-	by, warned, began := f.ahead(), f.nodes.state().warned, time.Now()
+	by, warned, began, told := f.ahead(), f.nodes.state().warned, time.Now(), f.r.IntN(2) == 0
 	later := f.tell("%s, by %v", nameOf(s.any), by)
 	f.try(f.setClock(s.any, by))
-	for f.nodes.state().warned == warned && s.ctx.Err() == nil && time.Since(began) < warnTime {
+	for told && f.nodes.state().warned == warned && s.ctx.Err() == nil && time.Since(began) < warnTime {
 		wait(s.ctx, 100*time.Millisecond)
 	}
+	wait(s.ctx, f.between(0, 5*time.Second))
 	owner := f.settled(s.ctx, true)
 	if s.ctx.Err() != nil {
 		return
 	}
-	if f.nodes.state().warned == warned {
+	if told && f.nodes.state().warned == warned {
 		f.trouble("for %v no node has said that a clock is wrong", warnTime)
 	}
-	later("known after %v", time.Since(began).Round(time.Second))
+	later("after %v, known: %v", time.Since(began).Round(time.Second), f.nodes.state().warned > warned)
 	f.events[len(f.events)-1].at = time.Now()
 	f.stop(owner, []os.Signal{kill, finish}[f.r.IntN(2)])
 	f.back.Go(func() {
