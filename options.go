@@ -92,7 +92,8 @@ type Options struct {
 
 	// ContactedAt is when another process may last have contacted the hosts, such as one whose
 	// place this frontier takes. Each host then waits for its delay from that time on, which may be
-	// in the future, 30 days at most. Zero: no other process has.
+	// in the future, 30 days at most, and no longer for an earlier contact, whose date may be from a clock that
+	// was wrong. Zero: no other process has.
 	ContactedAt time.Time
 
 	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.

@@ -123,7 +123,7 @@ func (r *recovery) meta(v []byte) error {
 	if !r.clean {
 		f.contactedAt(0)
 	}
-	if m.Held != 0 { // in the future, if another process had contacted hosts
+	if m.Held != 0 && f.opts.ContactedAt.IsZero() { // in the future, if another process had contacted hosts
 		f.contactedAt(f.owed(instant.FromMillis(int64(m.Held))))
 	}
 	return nil

@@ -53,6 +53,7 @@ type contacts struct {
 	swept  int                // guarded by mu; len(out) after the last sweep
 	size   int64              // guarded by mu; bytes of the file
 	kept   int64              // guarded by mu; its size after the last rewrite
+	wrote  time.Time          // guarded by mu; when that was
 	log    *slog.Logger
 	permit func(context.Context, time.Time) error // nil: all is permitted
 	ahead  time.Duration                          // of this clock before the one of the file
@@ -132,7 +133,7 @@ func (x *contacts) extended(id string, until time.Time) *inherited {
 	if c, ok := x.out[id]; ok && in != nil {
 		c.until = until
 		x.out[id] = c
-		n, err = x.writeLocked(c.append(nil, id))
+		n, err = x.writeLocked(c.append(nil, id, x.now()))
 	}
 	x.mu.Unlock()
 	_ = x.settled(n, err) // a failure matters only to the start after the next
@@ -170,7 +171,7 @@ func (x *contacts) read(line string) error {
 	if err = errors.Join(bad, err, wrong); err != nil {
 		return err
 	}
-	c := contact{until: time.UnixMilli(until).Add(x.ahead), since: time.UnixMilli(since).Add(x.ahead), of: urlName{crawl: uint32(crawl)}, with: f[4]}
+	c := contact{until: shownBy(x.now(), time.UnixMilli(until).Add(x.ahead)), since: time.UnixMilli(since).Add(x.ahead), of: urlName{crawl: uint32(crawl)}, with: f[4]}
 	rest = f[5]
 	for _, to := range []*string{&c.client, &c.host, &c.of.url} {
 		quoted, err := strconv.QuotedPrefix(rest)
@@ -187,9 +188,12 @@ func (x *contacts) read(line string) error {
 	return nil
 }
 
-func (c *contact) append(b []byte, id string) []byte {
+// shownBy returns t as the clock shows it that shows now, and by which time passes though it is set.
+func shownBy(now, t time.Time) time.Time { return now.Add(t.Sub(now)) }
+
+func (c *contact) append(b []byte, id string, now time.Time) []byte {
 	b = append(append(b, '+'), id...)
-	b = strconv.AppendInt(append(b, ' '), c.until.UnixMilli()+1, 10) // rounded up: never before the deadline
+	b = strconv.AppendInt(append(b, ' '), shownBy(now, c.until).UnixMilli()+1, 10) // rounded up: never before the deadline
 	b = strconv.AppendInt(append(b, ' '), c.since.UnixMilli(), 10)
 	b = strconv.AppendUint(append(b, ' '), uint64(c.of.crawl), 10)
 	b = append(append(b, ' '), c.with...)
@@ -205,6 +209,7 @@ const tempName = ".contacts-*"
 // rewrite writes a new file with the outstanding leases. Only begin calls it without the lock.
 func (x *contacts) rewrite(now time.Time) error {
 	size, err := x.replace(now)
+	x.wrote = now
 	file, failed := os.OpenFile(x.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if failed != nil {
 		x.broken = fmt.Errorf("serve: contacts: %w", failed)
@@ -233,7 +238,7 @@ func (x *contacts) replace(now time.Time) (size int64, err error) {
 			delete(x.out, id)
 			continue
 		}
-		line = c.append(line[:0], id)
+		line = c.append(line[:0], id, now)
 		size += int64(len(line))
 		w.Write(line)
 	}
@@ -316,7 +321,7 @@ func (x *contacts) addLocked(b []byte, id string, l *frontier.Lease, c contact) 
 	if x.out[id] = c; x.path == "" {
 		return b
 	}
-	return c.append(b, id)
+	return c.append(b, id, x.now())
 }
 
 // changed records that a lease was extended, or that l replaced the lease with ID old. It does nothing if
@@ -357,11 +362,11 @@ func (x *contacts) writeLocked(b []byte) (int64, error) {
 		return x.writes, fmt.Errorf("serve: contacts: %w", err)
 	}
 	x.writes++
-	if x.size += int64(len(b)); x.size < rewriteAt || x.size < 2*x.kept {
+	if x.size += int64(len(b)); (x.size < rewriteAt || x.size < 2*x.kept) && !x.setLocked(x.now()) {
 		return x.writes, nil
 	}
 	if err := x.rewrite(x.now()); err != nil { // the new file holds those lines too
-		x.log.Error("serve: the file of contacts could not be made shorter", "error", err)
+		x.log.Error("serve: the file of contacts could not be written anew", "error", err)
 	}
 	return x.writes, nil
 }
@@ -408,9 +413,17 @@ func (x *contacts) ended(ids ...string) {
 	_, _ = x.writeLocked(b) // on failure the next start leaves the host alone for longer
 }
 
+// setLocked reports whether the clock was set since the file was rewritten. Its dates are those of before then.
+func (x *contacts) setLocked(now time.Time) bool {
+	return (now.Round(0).Sub(x.wrote.Round(0)) - now.Sub(x.wrote)).Abs() > 10*time.Millisecond
+}
+
 // close closes the file.
-func (x *contacts) close() error {
+func (x *contacts) close() (err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.closeFile()
+	if x.file != nil && x.setLocked(x.now()) {
+		err = x.rewrite(x.now())
+	}
+	return errors.Join(err, x.closeFile())
 }

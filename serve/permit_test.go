@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,5 +73,35 @@ func TestLeasesOfAnotherMachineLastAsLong(t *testing.T) {
 			time.Sleep(time.Second + gap + time.Second)
 			require.Equal(t, []string{"a.example"}, next.hosts(frontier.TakeOptions{Host: "a.example"}))
 		})
+	}
+}
+
+// A server whose clock is set ends in order, and so does the next one. The one after that knows how long leases last.
+func TestLeasesLastAsLongThoughAClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{0, time.Hour, -time.Hour} {
+		path, file := filepath.Join(t.TempDir(), "contacts"), time.Now()
+		var left []*inherited
+		for i := range 3 {
+			var set time.Duration
+			now := func() time.Time { // it shows another date, and time passes as before
+				now := time.Now()
+				x := now.Add(set)
+				steady := func(t *time.Time) *int64 { return (*int64)(unsafe.Add(unsafe.Pointer(t), unsafe.Sizeof(uint64(0)))) }
+				*steady(&x) = *steady(&now)
+				return x
+			}
+			x := contacts{now: now, ahead: now().Sub(file)}
+			var err error
+			left, _, err = x.begin(path, now())
+			require.NoError(t, err)
+			if i == 0 {
+				require.NoError(t, x.began(t.Context(), "bot", frontier.Lease{Host: "a.example", LeasedAt: now(), Deadline: now().Add(time.Minute)}))
+			}
+			set = by
+			require.NoError(t, x.close())
+			file = now().Round(0)
+		}
+		require.Len(t, left, 1, by)
+		require.InDelta(t, 60, time.Until(left[0].until).Seconds(), 5, by)
 	}
 }

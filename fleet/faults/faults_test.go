@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -86,5 +88,65 @@ func TestEveryPageIsLinkedOnceOrAdded(t *testing.T) {
 	require.Len(t, found, 400)
 	for u, n := range found {
 		require.Equal(t, 1, n, u)
+	}
+}
+
+// The date of a command that was built so is wrong, and its spans are right.
+func TestAClockIsWrong(t *testing.T) {
+	if !supported {
+		t.Skip("files are not mapped in the same way on this system")
+	}
+	dir := t.TempDir()
+	command, clock := filepath.Join(dir, "dates"), filepath.Join(dir, "clocks")
+	require.NoError(t, overlay(command))
+	require.NoError(t, os.WriteFile(command+".go", []byte(`package main
+
+import (
+	"os"
+	"time"
+)
+
+func main() {
+	wrong := time.Now()
+	f, err := os.OpenFile(os.Args[1], os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt(make([]byte, 8), 8)
+	}
+	right := time.Now()
+	println(err == nil, wrong.Round(0).Sub(right.Round(0)).Round(time.Minute).String(), right.Sub(wrong).Round(time.Minute).String())
+}
+`), 0o666))
+	b, err := exec.Command("go", "build", "-overlay", command+overlayOf, "-o", command, command+".go").CombinedOutput()
+	require.NoError(t, err, string(b))
+	require.NoError(t, os.WriteFile(clock, clocksOf(0, time.Hour, 0), 0o666))
+	cmd := exec.Command(command, clock)
+	cmd.Env = append(os.Environ(), clockFile+"=1"+clock)
+	b, err = cmd.CombinedOutput()
+	require.NoError(t, err, string(b))
+	require.Equal(t, "true 1h0m0s 0s\n", string(b))
+}
+
+func clocksOf(all ...time.Duration) (b []byte) {
+	for _, d := range all {
+		b = binary.NativeEndian.AppendUint64(b, uint64(d))
+	}
+	return b
+}
+
+func TestKindsThatTheSystemAllows(t *testing.T) {
+	for _, x := range []struct {
+		allowed need
+		only    string
+		refused bool
+	}{
+		{}, {only: "kill owner,freeze other"}, {only: "cut pair", refused: true}, {only: "fill owner", allowed: ofLinks | ofClocks, refused: true},
+		{only: "fill owner,clock off", allowed: ofDisks | ofClocks}, {only: "no such fault", allowed: ofLinks | ofDisks | ofClocks, refused: true},
+	} {
+		draw, err := (&options{only: x.only}).kinds(x.allowed)
+		require.Equal(t, x.refused, err != nil, "%+v: %v", x, err)
+		for _, k := range draw {
+			require.Zero(t, k.needs&^x.allowed, k.name)
+		}
+		require.Equal(t, x.refused, len(draw) == 0)
 	}
 }

@@ -66,9 +66,11 @@ func (l *links) around(machine int) (all [][2]int) {
 	return all
 }
 
-func ip(words string) error {
-	if b, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
-		return fmt.Errorf("ip %s: %w: %s", words, err, b)
+func ip(words string) error { return command(append([]string{"ip"}, strings.Fields(words)...)...) }
+
+func command(words ...string) error {
+	if b, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(words, " "), err, b)
 	}
 	return nil
 }

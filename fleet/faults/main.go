@@ -6,7 +6,8 @@
 // Every page must be fetched, no page whose end was acknowledged again, and no host before its delay is over,
 // or twice at once. The exit status is 1 otherwise. It needs a Unix system, and about 15 seconds per fault. On
 // Linux, if it may make networks (as root, or where users may have namespaces) and there is the command ip, each
-// node has a network of its own, and links are cut, too.
+// node has a network of its own, and links are cut, too. As root, each has a disk of its own, a file NAME.disk, which
+// becomes full or slow. The command of the nodes is built so that their clocks can be wrong.
 package main
 
 import (
@@ -88,7 +89,7 @@ func start(ctx context.Context, o options) (status int) {
 	if err == nil {
 		l, ended, none := enter(ctx, o)
 		if status = ended; none != nil {
-			fmt.Fprintln(os.Stderr, "no links are cut:", none)
+			fmt.Fprintln(os.Stderr, "no links are cut, and no disks are full or slow:", none)
 		}
 		if l != nil || none != nil {
 			err = run(ctx, o, l, os.Stdout)
@@ -112,10 +113,6 @@ func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 	if o.hosts < 1 || o.pages < o.hosts || o.fetchers < 1 || o.workers < 1 {
 		return errors.New("want at least a host, a fetcher, a worker, and a page for each host")
 	}
-	draw, err := o.kinds(l != nil)
-	if err != nil {
-		return err
-	}
 	dir := o.keep
 	journal, err := os.Create(filepath.Join(dir, "faults.log"))
 	if err != nil {
@@ -130,6 +127,21 @@ func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 		fmt.Fprintf(out, "%s %s\n", clock(time.Now()), fmt.Sprintf(format, args...))
 	}
 	say("seed %d, logs in %s", o.seed, dir)
+	var allowed need
+	if l != nil {
+		allowed |= ofLinks | ofDisks
+		if err := newDisks(dir); err != nil {
+			allowed &^= ofDisks
+			say("no disks are full or slow: %v", err)
+		}
+	}
+	if _, err := os.Stat(o.binary + overlayOf); err == nil {
+		allowed |= ofClocks
+	}
+	draw, err := o.kinds(allowed)
+	if err != nil {
+		return err
+	}
 	t := &trial{options: o, links: l, draw: draw, say: say, out: out, dir: dir}
 	defer t.stop()
 	if err := t.begin(ctx); err != nil {
@@ -145,21 +157,22 @@ func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 	return nil
 }
 
-// kinds returns what to draw from.
-func (o *options) kinds(links bool) (draw []fault, err error) {
-	all := kinds
-	if links {
-		all = slices.Concat(kinds, cuts)
-	}
-	if o.only == "" {
-		return all, nil
-	}
-	for s := range strings.SplitSeq(o.only, ",") {
-		kind := fault(strings.TrimSpace(s))
-		if !slices.Contains(all, kind) {
-			return nil, fmt.Errorf("-only: there is no fault %q here; want some of %q", kind, slices.Compact(slices.Clone(all)))
+// kinds returns what to draw from, where the system allows some of what they need.
+func (o *options) kinds(allowed need) (draw []kind, err error) {
+	only := strings.FieldsFunc(o.only, func(r rune) bool { return r == ',' })
+	var names []string
+	for _, k := range kinds {
+		if k.needs&^allowed == 0 {
+			names = append(names, k.name)
+			if o.only == "" || slices.Contains(only, k.name) {
+				draw = append(draw, slices.Repeat([]kind{k}, k.share)...)
+			}
 		}
-		draw = append(draw, kind)
+	}
+	for _, s := range only {
+		if !slices.Contains(names, s) {
+			return nil, fmt.Errorf("-only: there is no fault %q here; want some of %q", s, names)
+		}
 	}
 	return draw, nil
 }
@@ -179,7 +192,15 @@ func build(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/frontier")
+	words := []string{"build", "-o", binary, "./cmd/frontier"}
+	if os.Getenv("CI") != "" {
+		fmt.Fprintln(os.Stderr, "no clocks are wrong: to build the command for that takes minutes")
+	} else if err := overlay(binary); err != nil {
+		fmt.Fprintln(os.Stderr, "no clocks are wrong:", err)
+	} else {
+		words = slices.Insert(words, 1, "-overlay", binary+overlayOf)
+	}
+	cmd := exec.CommandContext(ctx, "go", words...)
 	cmd.Dir = root
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, b)
@@ -191,7 +212,7 @@ func build(ctx context.Context, binary string) error {
 type trial struct {
 	options
 	links *links // nil: none are cut
-	draw  []fault
+	draw  []kind
 	say   func(string, ...any)
 	out   io.Writer
 	dir   string
@@ -362,11 +383,11 @@ func (t *trial) judge(ctx context.Context) error {
 	lost := t.web.lost(t.say)
 	t.web.table(t.out, t.faulter.events)
 	fmt.Fprintf(t.out, "faults %d, nodes that ended by themselves %d, other troubles %d, in the end the frontier was empty: %v\n",
-		len(t.faulter.events), t.nodes.died(), t.faulter.troubles.Load(), drained)
+		len(t.faulter.events), t.nodes.state().deaths, t.faulter.troubles.Load(), drained)
 	w := t.web
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if lost+w.early+w.overlap+w.undone+t.nodes.died()+int(t.faulter.troubles.Load()) > 0 || !drained {
+	if lost+w.early+w.overlap+w.undone+t.nodes.state().deaths+int(t.faulter.troubles.Load()) > 0 || !drained {
 		return errFailed
 	}
 	return nil

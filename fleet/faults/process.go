@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,9 +45,7 @@ func (p *process) begin() error {
 	}
 	ended := make(chan struct{})
 	p.cmd, p.ended = cmd, ended
-	p.mu.Lock()
-	p.asked = false
-	p.mu.Unlock()
+	p.willEnd(false)
 	go func() {
 		err := cmd.Wait()
 		p.mu.Lock()
@@ -64,15 +61,25 @@ func (p *process) begin() error {
 
 // kill ends it at once.
 func (p *process) kill() {
-	p.willEnd()
+	p.willEnd(true)
 	_ = p.cmd.Process.Signal(kill)
 	<-p.ended
 }
 
-func (p *process) willEnd() {
+// willEnd says whether it may end.
+func (p *process) willEnd(may bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = true
+	p.asked = may
+}
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 func (p *process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
@@ -101,16 +108,24 @@ func (s *splitter) Write(b []byte) (int, error) {
 
 // cluster is the three nodes.
 type cluster struct {
+	clocks  *os.File
 	nodes   []*process
 	urls    []string
 	folders []string
 	peers   []string // NAME=HOST:PORT
 	links   *links   // nil: none are cut
 
-	mu     sync.Mutex
-	owner  int    // guarded by mu; -1: none that is known
-	joined []bool // guarded by mu
-	deaths int    // guarded by mu
+	mu  sync.Mutex
+	now state // guarded by mu
+}
+
+// state is what the nodes' logs say.
+type state struct {
+	owner  int // -1: none that is known
+	joined [nodeCount]bool
+	causes [nodeCount]string // the latest line of each that may say why it ends
+	deaths int               // of nodes that ended by themselves
+	warned int               // how often clocks differed, or were not known
 }
 
 const (
@@ -126,7 +141,13 @@ func newCluster(binary, dir string, partitions int, l *links, say func(string, .
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{owner: -1, joined: make([]bool, nodeCount), links: l}
+	c := &cluster{links: l, now: state{owner: -1}}
+	if c.clocks, err = os.Create(filepath.Join(dir, "clocks")); err == nil {
+		err = c.clocks.Truncate(8 * nodeCount)
+	}
+	if err != nil {
+		return nil, err
+	}
 	address := func(i, port int) string {
 		if l != nil {
 			return fmt.Sprintf("%s:%d", l.address(i), port)
@@ -138,7 +159,7 @@ func newCluster(binary, dir string, partitions int, l *links, say func(string, .
 	}
 	for i := range nodeCount {
 		name, at := nameOf(i), address(i, ports[nodeCount+i])
-		folder := filepath.Join(dir, name)
+		folder := filepath.Join(dir, name, "node")
 		if err := os.MkdirAll(folder, 0o777); err != nil {
 			return nil, err
 		}
@@ -152,16 +173,18 @@ func newCluster(binary, dir string, partitions int, l *links, say func(string, .
 			start: func() *exec.Cmd {
 				words := []string{binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
 					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String(), "-fleet-partitions", strconv.Itoa(partitions)}
+				cmd := exec.Command(words[0], words[1:]...)
 				if l != nil {
-					return l.within(i, append(words, "-insecure", "-names", "*")...)
+					cmd = l.within(i, append(words, "-insecure", "-names", "*")...)
 				}
-				return exec.Command(words[0], words[1:]...)
+				cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d%s", clockFile, i, c.clocks.Name()))
+				return cmd
 			},
 			lines: func(line string) { c.read(i, line, say) },
 			died: func(err error) {
 				c.gone(i)
 				c.mu.Lock()
-				c.deaths++
+				c.now.deaths++
 				c.mu.Unlock()
 				say("TROUBLE: node %s ended by itself: %v", name, err)
 			},
@@ -176,28 +199,39 @@ func (c *cluster) read(i int, line string, say func(string, ...any)) {
 	defer c.mu.Unlock()
 	switch {
 	case strings.Contains(line, "fleet: partition open"):
-		c.owner = i
+		c.now.owner = i
 		_, about, _ := strings.Cut(line, "partition=0 ")
 		say("node %s owns the frontier: %s", c.nodes[i].name, about)
 	case strings.Contains(line, "fleet: partition given up"), strings.Contains(line, "fleet: session ended"):
-		if c.owner == i {
-			c.owner = -1
+		if c.now.owner == i {
+			c.now.owner = -1
 		}
 		_, about, _ := strings.Cut(line, "msg=")
 		say("node %s: %s", c.nodes[i].name, about)
 	case strings.Contains(line, "msg=joined"):
-		c.joined[i] = true
+		c.now.joined[i], c.now.causes[i] = true, ""
+	case strings.Contains(line, "no space left on device"), strings.Contains(line, "the clock of node"):
+		if c.now.causes[i] = line; strings.Contains(line, "clocks differ") {
+			c.now.warned++
+		}
+	case strings.Contains(line, "whether a clock is right is not known"):
+		c.now.warned++
 	case strings.Contains(line, "panic:"), strings.Contains(line, "DATA RACE"), strings.Contains(line, "level=ERROR") && !strings.Contains(line, "etcd:"):
 		say("node %s: %s", c.nodes[i].name, line)
 	}
 }
 
+func (c *cluster) kill(i int) {
+	c.nodes[i].kill()
+	c.gone(i)
+}
+
 func (c *cluster) gone(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.joined[i] = false
-	if c.owner == i {
-		c.owner = -1
+	c.now.joined[i], c.now.causes[i] = false, ""
+	if c.now.owner == i {
+		c.now.owner = -1
 	}
 }
 
@@ -217,17 +251,10 @@ func (c *cluster) admit(i int) error {
 	return nil
 }
 
-// state returns who owns the frontier, or -1, and whether all nodes have joined.
-func (c *cluster) state() (owner int, all bool) {
+func (c *cluster) state() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.owner, !slices.Contains(c.joined, false)
-}
-
-func (c *cluster) died() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.deaths
+	return c.now
 }
 
 // freePorts finds unused ports of loopback, below those that systems give to outgoing connections:

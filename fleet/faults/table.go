@@ -12,15 +12,6 @@ import (
 	"time"
 )
 
-// outage is whether a fault can take the frontier from its owner.
-func (k fault) outage() bool {
-	switch k {
-	case killOwner, freezeOwner, handOver, endThenKill, killTwo, killAll, cutOwner, cutPair, halfOpen, flapOwner:
-		return true
-	}
-	return false
-}
-
 // effect is what one fault led to, until the next outage.
 type effect struct {
 	event
@@ -33,7 +24,7 @@ type effect struct {
 func (w *web) effects(events []event) (all []effect) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	events = slices.DeleteFunc(slices.Clone(events), func(e event) bool { return !e.kind.outage() })
+	events = slices.DeleteFunc(slices.Clone(events), func(e event) bool { return !e.outage })
 	for i, e := range events {
 		until := time.Now()
 		if i+1 < len(events) {
@@ -99,13 +90,13 @@ func (w *web) lost(say func(string, ...any)) (n int) {
 
 // table writes the figures of a run.
 func (w *web) table(to io.Writer, events []event) {
-	fmt.Fprintf(to, "\n%-14s %-13s %12s %28s %6s %6s\n", "outage", "at", "first lease", "hosts again: p50, p99, max", "hosts", "never")
+	fmt.Fprintf(to, "\n%-15s %-13s %12s %28s %6s %6s\n", "outage", "at", "first lease", "hosts again: p50, p99, max", "hosts", "never")
 	for _, x := range w.effects(events) {
 		lease := "-"
 		if x.lease > 0 {
 			lease = fmt.Sprintf("%.2f s", x.lease.Seconds())
 		}
-		fmt.Fprintf(to, "%-14s %-13s %12s %14.1f %6.1f %6.1f %6d %6d\n", x.kind, clock(x.at), lease,
+		fmt.Fprintf(to, "%-15s %-13s %12s %14.1f %6.1f %6.1f %6d %6d\n", x.name, clock(x.at), lease,
 			quantile(x.hosts, 0.5).Seconds(), quantile(x.hosts, 0.99).Seconds(), quantile(x.hosts, 1).Seconds(), len(x.hosts), x.never)
 	}
 	w.mu.Lock()

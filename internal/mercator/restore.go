@@ -112,7 +112,15 @@ func (s *Core) Opened() {
 		id := uint32(i*2654435761%uint64(s.Hosts.Top)) + 1 // by a prime: the store had them by name
 		if h := s.Hosts.At(id); h.NameLen > 0 {
 			if s.HostStartsAt != nil { // rules were not known when the host was met
-				if at := s.HostStartsAt(string(s.Name(h))); at > h.Due {
+				at, paced := s.HostStartsAt(string(s.Name(h))), false
+				switch h.Why {
+				case WhyDelay, WhyCrawlDelay, WhyReopened:
+					paced = !h.Has(Troubled)
+				}
+				if paced { // nobody has contacted it later than at ReopenedAt, whatever the clock showed that wrote its row
+					at = max(at, s.StartAfter(h.CrawlDelayNs()))
+				}
+				if paced || at > h.Due {
 					h.Due, h.Why = at, WhyReopened
 				}
 			}
