@@ -32,7 +32,7 @@ func (n *Node) own(session context.Context, s *session, p int, epoch uint64, row
 	}
 	defer func() { err = errors.Join(err, l.store.Close()) }()
 	n.claimed(p, l)
-	b := &bound{n: n, s: s, writing: newSlot(), key: fmt.Sprint(boundKey, p)}
+	b := &bound{n: n, s: s, writing: newSlot(), key: fmt.Sprint(boundKey, p), epoch: epoch}
 	hold, err := b.inherit(ctx)
 	if err != nil {
 		return err
@@ -73,6 +73,7 @@ type bound struct {
 	n        *Node
 	s        *session
 	key      string
+	epoch    uint64
 	until    atomic.Int64 // by this node's clock
 	writing  slot
 	revision uint64 // guarded by writing
@@ -100,14 +101,21 @@ func (b *bound) inherit(ctx context.Context) (time.Duration, error) {
 
 // write states that no lease lasts longer than d from now on.
 func (b *bound) write(ctx context.Context, d time.Duration) error {
-	value, err := json.Marshal(boundRow{d})
+	value, err := json.Marshal(boundRow{b.epoch, d})
 	if err != nil {
 		return err
 	}
 	now := b.n.o.elapsed()
 	revision, err := b.n.o.Engine.Put(ctx, b.key, value, b.revision)
-	if errors.Is(err, ErrConflict) { // an attempt of our own whose outcome was unknown, or a later owner
+	if errors.Is(err, ErrConflict) { // an attempt of our own whose outcome was unknown, or one of the owner before
+		var row boundRow
 		e, err := b.n.o.Engine.Get(ctx, b.key)
+		if err == nil && e.Revision != 0 {
+			err = json.Unmarshal(e.Value, &row)
+		}
+		if err == nil && row.Epoch > b.epoch { // what that owner has stated must stay
+			err = errFenced
+		}
 		if err != nil {
 			return err
 		}
@@ -126,6 +134,9 @@ func (b *bound) write(ctx context.Context, d time.Duration) error {
 func (b *bound) permit(ctx context.Context, until time.Time) error {
 	end := b.n.o.elapsed() + time.Until(until)
 	for int64(end) > b.until.Load() {
+		if _, ok := b.s.right(); !ok {
+			break
+		}
 		err := func() error {
 			b.writing.take()
 			defer b.writing.release()
@@ -136,9 +147,6 @@ func (b *bound) permit(ctx context.Context, until time.Time) error {
 		}()
 		if err != nil && !errors.Is(err, ErrConflict) {
 			return fmt.Errorf("fleet: %w", err)
-		}
-		if _, ok := b.s.right(); !ok {
-			break
 		}
 	}
 	if _, ok := b.s.right(); !ok {

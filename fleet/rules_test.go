@@ -189,7 +189,7 @@ func TestAHandoverKeepsTheBound(t *testing.T) {
 		n := bare(t, e, name)
 		s, err := begin(t.Context(), e, sessionRow{Node: name}, time.Hour, sinceBoot)
 		require.NoError(t, err)
-		return &bound{n: n, s: s, writing: newSlot(), key: key}
+		return &bound{n: n, s: s, writing: newSlot(), key: key, epoch: uint64(name[0])}
 	}
 	left := func(name string) time.Duration {
 		d, err := next(name).inherit(t.Context())
@@ -205,6 +205,10 @@ func TestAHandoverKeepsTheBound(t *testing.T) {
 	require.Greater(t, left("c"), 50*time.Second)
 	require.NoError(t, second.permit(t.Context(), time.Now().Add(2*time.Minute)))
 	require.Greater(t, left("d"), 110*time.Second)
+	for range 2 { // one that stood still, and does not know yet that it was replaced; several clients may have waited
+		require.ErrorIs(t, first.permit(t.Context(), time.Now().Add(70*time.Second)), errFenced)
+	}
+	require.Greater(t, left("e"), 110*time.Second, "what the latest owner has stated stays")
 }
 
 // A partition whose copy is lost, and whose log before it is gone, does not begin empty.

@@ -45,8 +45,9 @@ type partRow struct {
 	Released bool          `json:"released,omitempty"` // the owner has stopped for good
 }
 
-// boundRow says that no lease which is out ends later than For after the row was written.
+// boundRow says that no lease which is out ends later than For after the row was written by the owner of an epoch.
 type boundRow struct {
+	Epoch uint64 `json:"epoch"`
 	For time.Duration `json:"for_ns"`
 }
 
