@@ -175,7 +175,7 @@ func (f *faulter) kill(e *event, after time.Duration, nodes ...int) {
 	}
 	f.tell(e, "%s, back in %v", names, after.Round(time.Millisecond))
 	for _, i := range nodes {
-		f.nodes.nodes[i].willEnd()
+		f.nodes.nodes[i].asked.Store(true)
 		f.nodes.nodes[i].signal(kill)
 	}
 	for k, i := range nodes {
@@ -262,7 +262,7 @@ func (f *faulter) freeze(e *event, span time.Duration, i int) {
 // end ends a node in order, and starts it again.
 func (f *faulter) end(e *event, after time.Duration, i int) {
 	p := f.nodes.nodes[i]
-	p.willEnd()
+	p.asked.Store(true)
 	p.signal(finish)
 	began := time.Now()
 	timely := true

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,9 +32,7 @@ type process struct {
 
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when cmd has ended
-
-	mu    sync.Mutex
-	asked bool // guarded by mu; to end
+	asked atomic.Bool   // to end
 }
 
 func (p *process) begin() error {
@@ -45,14 +44,10 @@ func (p *process) begin() error {
 	}
 	ended := make(chan struct{})
 	p.cmd, p.ended = cmd, ended
-	p.mu.Lock()
-	p.asked = false
-	p.mu.Unlock()
+	p.asked.Store(false)
 	go func() {
 		err := cmd.Wait()
-		p.mu.Lock()
-		asked := p.asked
-		p.mu.Unlock()
+		asked := p.asked.Load()
 		close(ended)
 		if !asked && p.died != nil {
 			p.died(err)
@@ -63,15 +58,9 @@ func (p *process) begin() error {
 
 // kill ends it at once.
 func (p *process) kill() {
-	p.willEnd()
+	p.asked.Store(true)
 	_ = p.cmd.Process.Signal(kill)
 	<-p.ended
-}
-
-func (p *process) willEnd() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked = true
 }
 
 func (p *process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
@@ -133,10 +122,8 @@ func newCluster(binary, dir string, l *links, say func(string, ...any)) (*cluste
 		return fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	for i := range nodeCount {
-		c.peers = append(c.peers, nameOf(i)+"="+address(i, ports[i]))
-	}
-	for i := range nodeCount {
 		name, at := nameOf(i), address(i, ports[nodeCount+i])
+		c.peers = append(c.peers, name+"="+address(i, ports[i]))
 		folder := filepath.Join(dir, name)
 		if err := os.MkdirAll(folder, 0o777); err != nil {
 			return nil, err

@@ -14,11 +14,7 @@ import (
 
 // outage is whether a fault can take the frontier from its owner.
 func (k fault) outage() bool {
-	switch k {
-	case killOwner, freezeOwner, handOver, endThenKill, killTwo, killAll, cutOwner, cutPair, halfOpen, flapOwner:
-		return true
-	}
-	return false
+	return slices.Contains([]fault{killOwner, freezeOwner, handOver, endThenKill, killTwo, killAll, cutOwner, cutPair, halfOpen, flapOwner}, k)
 }
 
 // effect is what one fault led to, until the next outage.
