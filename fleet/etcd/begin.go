@@ -114,7 +114,7 @@ func (o *Options) begin(ctx context.Context, cfg *embed.Config) error {
 			}
 		}
 		if o.Logger != nil && len(missing) > 0 && time.Now().After(say) {
-			o.Logger.Warn("this folder is new, and waits for all machines of -fleet-peers", "missing", missing)
+			o.Logger.Warn("this folder is new, and waits for all machines of -fleet-peers", "error", strings.Join(missing, "; "))
 			say = time.Now().Add(sayAgain)
 		}
 		switch {
