@@ -166,9 +166,12 @@ func (s *Server) send(leases []frontier.Lease, until time.Time, stream grpc.Serv
 		var e end
 		for ; e.sent < len(leases) && e.err == nil && time.Now().Before(until); e.sent++ {
 			l := &leases[e.sent]
-			e.err = stream.Send(&pb.URLInfo{
-				Url: l.Entry.URL, Key: l.Host, CrawlID: s.svc.CrawlName(l.Entry.Crawl), Metadata: listsOf(envelopeOf(l.Entry.Meta).Meta),
-			})
+			meta := listsOf(envelopeOf(l.Entry.Meta).Meta)
+			if meta == nil {
+				meta = map[string]*pb.StringList{}
+			}
+			meta[leaseKey] = &pb.StringList{Values: []string{l.ID()}}
+			e.err = stream.Send(&pb.URLInfo{Url: l.Entry.URL, Key: l.Host, CrawlID: s.svc.CrawlName(l.Entry.Crawl), Metadata: meta})
 		}
 		ended <- e
 	}()

@@ -11,6 +11,10 @@ import (
 	"github.com/seed-7440039f/frontier/serve"
 )
 
+// leaseKey is the metadata of a URL that is handed out with which its report says what it reports: a URL may be
+// out again because its lease has ended, and the report of the first contact may come while the second is under way.
+const leaseKey = "frontier.lease"
+
 // urlName names a URL of a crawl.
 type urlName struct {
 	crawl uint32

@@ -126,6 +126,8 @@ func (c *commit) put(p *put) {
 	if key == "" {
 		key = keyOf(url)
 	}
+	reported := p.info.GetMetadata()[leaseKey].GetValues()
+	delete(p.info.GetMetadata(), leaseKey)
 	e := frontier.Entry{URL: url, Host: key}
 	env := serve.Envelope{Created: c.now, Refetch: uint64(c.now.Unix()), Priority: serve.Discovered, Meta: metadataOf(p.info.GetMetadata())}
 	if p.known {
@@ -159,6 +161,9 @@ func (c *commit) put(p *put) {
 			env.Created = envelopeOf(lease.Entry.Meta).Created
 			e.Meta = env.Append(nil)
 			d := done{put: p, lease: lease, outcome: outcomeOf(p, e, c.now), entry: e, moves: lease.Host != key}
+			if len(reported) > 0 && reported[0] != lease.ID() { // it is of a contact before, and this one may be under way
+				d.outcome.RetryAfter = max(d.outcome.RetryAfter, lease.Deadline.Sub(c.now))
+			}
 			if d.moves { // the lease ends in its old queue, and its URL does not return there
 				d.outcome.Next, d.outcome.Meta = time.Time{}, nil
 			}

@@ -1,6 +1,7 @@
 package urlfrontier_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -61,4 +62,42 @@ func TestTooMuchMetadataChangesNothing(t *testing.T) {
 	_, ok, err := f.Value("crawl/other")
 	require.NoError(t, err)
 	require.False(t, ok, "what is skipped begins no crawl")
+}
+
+// A URL is out again because its lease has ended. The report of its first contact completes it, but says nothing of the
+// second, which may be under way: the host is left alone until the second lease ends.
+func TestAReportOfAnEarlierLeaseDoesNotFreeTheHost(t *testing.T) {
+	a, _ := beside(t)
+	a.put(discovered("", "", "http://a.example/1"))
+	take := func(hold uint32) (all []*pb.URLInfo) {
+		stream, err := a.GetURLs(t.Context(), &pb.GetParams{MaxUrlsPerQueue: 1, DelayRequestable: hold, Item: anyCrawl})
+		require.NoError(t, err)
+		for {
+			info, err := stream.Recv()
+			if err != nil {
+				require.ErrorIs(t, err, io.EOF)
+				return all
+			}
+			all = append(all, info)
+		}
+	}
+	first := take(1)
+	require.Len(t, first, 1)
+	var second []*pb.URLInfo
+	require.Eventually(t, func() bool { second = take(4); return len(second) > 0 }, time.Minute, 10*time.Millisecond)
+	began := time.Now()
+	require.Equal(t, first[0].GetUrl(), second[0].GetUrl())
+	a.put(discovered("", "", "http://a.example/2"))
+	report := &pb.URLItem{ID: first[0].GetUrl(), Item: &pb.URLItem_Known{Known: &pb.KnownURLItem{Info: first[0]}}}
+	require.Equal(t, map[string][]string{first[0].GetUrl(): {"OK"}}, a.put(report))
+	require.EqualValues(t, 1, a.stats("", "a.example").GetCounts()["completed"])
+	require.Eventually(t, func() bool { second = take(1); return len(second) > 0 }, time.Minute, 10*time.Millisecond)
+	require.Greater(t, time.Since(began), 3*time.Second)
+	require.NotEqual(t, first[0].GetUrl(), second[0].GetUrl())
+	item, err := a.status("", "a.example", first[0].GetUrl())
+	require.NoError(t, err)
+	require.NotContains(t, item.GetKnown().GetInfo().GetMetadata(), "frontier.lease")
+	report = &pb.URLItem{ID: second[0].GetUrl(), Item: &pb.URLItem_Known{Known: &pb.KnownURLItem{Info: second[0]}}}
+	require.Equal(t, map[string][]string{second[0].GetUrl(): {"OK"}}, a.put(report))
+	require.EqualValues(t, 2, a.stats("", "a.example").GetCounts()["completed"])
 }

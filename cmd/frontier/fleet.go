@@ -37,7 +37,7 @@ const etcdFolder = "etcd"
 func askFleet(ctx context.Context, dir, method, query string) (state *fleet.State, err error) {
 	path, err := socketPath(filepath.Join(dir, "fleet"))
 	if err != nil || !exists(path) {
-		return nil, join(err, usageError(fmt.Sprintf("no machine of a fleet runs in %q", dir)))
+		return nil, join(err, usageError(fmt.Sprintf("no machine of a fleet runs in %q, or it has not joined yet: its log says what it waits for", dir)))
 	}
 	c := console.Dial(path)
 	defer c.Close()
@@ -60,14 +60,18 @@ func drainCommand() *cli.Command {
 			if err := noMore(cmd.Args().Slice()); err != nil {
 				return err
 			}
-			end := time.Now().Add(time.Minute)
+			end, back := time.Now().Add(time.Minute), cmd.Bool("back")
 			s, err := askFleet(ctx, cmd.String("dir"), "GET", "")
 			if err == nil {
-				s, err = askFleet(ctx, cmd.String("dir"), "POST", fmt.Sprintf("?drain=%s&back=%v", s.Node, cmd.Bool("back")))
+				s, err = askFleet(ctx, cmd.String("dir"), "POST", fmt.Sprintf("?drain=%s&back=%v", s.Node, back))
 			}
+			out := func(n fleet.NodeState) bool { return n.Node == s.Node && n.Draining }
 			here := func(p fleet.PartitionState) bool { return p.Owner == "" || p.Owner == s.Node || p.State == "opening" }
-			for err == nil && !cmd.Bool("back") && slices.ContainsFunc(s.Partitions, here) {
-				if time.Sleep(100 * time.Millisecond); time.Now().After(end) {
+			for err == nil && (back && slices.ContainsFunc(s.Nodes, out) || !back && slices.ContainsFunc(s.Partitions, here)) {
+				time.Sleep(100 * time.Millisecond)
+				if time.Now().After(end) && back {
+					return fmt.Errorf("for a minute the others have not seen that this machine takes part again:\n%s", strings.Join(s.Lines(), "\n"))
+				} else if time.Now().After(end) {
 					return fmt.Errorf("no machine has taken the frontier for a minute:\n%s", strings.Join(s.Lines(), "\n"))
 				}
 				s, err = askFleet(ctx, cmd.String("dir"), "GET", "")
@@ -186,7 +190,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	secure, err := servers.TLS()
 	if err != nil {
-		return err
+		return fmt.Errorf("-fleet-cert, -fleet-key and -fleet-ca: %w", err)
 	}
 	host, _, _ := net.SplitHostPort(f.peers[f.node])
 	inside, err := net.Listen("tcp", net.JoinHostPort(host, "0"))

@@ -241,6 +241,9 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 	require.Contains(t, out, "takes no partition")
 	find()
 	require.NotEqual(t, drained, owner)
+	code, out, said = operate(t, "drain", "-back", "-dir", drained.dir)
+	require.Zero(t, code, said)
+	require.NotContains(t, out, "takes no partition")
 	a, err := http.Post("http://"+drained.address+"/v1/fleet?drain="+drained.name+"&back=true", "", nil) // another machine answers, and passes it on
 	require.NoError(t, err)
 	require.NoError(t, a.Body.Close())

@@ -195,7 +195,7 @@ func ofNoFleet(dir string) error {
 	if !exists(filepath.Join(dir, etcdFolder)) {
 		return nil
 	}
-	return usageError(fmt.Sprintf("%s is the folder of a machine of a fleet, which does not run; frontier serve -fleet starts it", dir))
+	return usageError(fmt.Sprintf("%s is the folder of a machine of a fleet, which does not run, or has not joined yet: its log says what it waits for; frontier serve -fleet starts it", dir))
 }
 
 // storeMemory returns the store's share of a memory: its least, and half of what a server does not need.

@@ -129,6 +129,79 @@ func TestACrawlOverRoutersAndParts(t *testing.T) {
 	assert.NoError(t, second.Wait(), "a router that is stopped ends with status 0")
 }
 
+// One part is a fleet, whose owner is killed: the router finds the next one. The other part goes on meanwhile.
+func TestARouterOverAFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a fleet takes half a minute: -short")
+	}
+	dir := t.TempDir()
+	var all []*machine
+	var peers, urls []string
+	for _, name := range []string{"a", "b", "c"} {
+		m := &machine{name: name, dir: filepath.Join(dir, name), log: filepath.Join(dir, name+".log"), address: freePort(t)}
+		all, peers, urls = append(all, m), append(peers, name+"="+freePort(t)), append(urls, "http://"+m.address)
+	}
+	for _, m := range all {
+		m.start(t, strings.Join(peers, ","))
+		defer func() { _ = m.cmd.Process.Kill(); _ = m.cmd.Wait() }()
+	}
+	alone, at := freePort(t), freePort(t)
+	spawn(t, alone, "serve", "-quiet", "-dir", filepath.Join(dir, "alone"), "-grpc", "off", "-delay", "1s", "-lease-time", "6s")
+	spawn(t, at, "route", "-quiet", "-part", "fleet="+strings.Join(urls, ","), "-part", "alone=http://"+alone)
+	owner := func() *machine {
+		for _, m := range all {
+			if _, said := m.get("/v1/fleet"); strings.Contains(said, `"state":"open","owner":"`) {
+				name := strings.SplitN(strings.SplitN(said, `"owner":"`, 2)[1], `"`, 2)[0]
+				return all[strings.Index("abc", name)]
+			}
+		}
+		return nil
+	}
+	require.Eventually(t, func() bool { return owner() != nil && all[0].ready() && all[1].ready() && all[2].ready() }, time.Minute, 100*time.Millisecond)
+
+	c, err := client.New("http://"+at, client.Options{Wait: time.Second})
+	require.NoError(t, err)
+	defer c.Close()
+	const pages, hosts = 600, 60
+	url := func(n int) string { return fmt.Sprintf("http://www.h%d.example/%d", n%hosts, n) }
+	_, err = c.Add(t.Context(), frontier.Entry{URL: url(0)})
+	require.NoError(t, err)
+	var mu sync.Mutex
+	fetched, last := map[string]int{}, map[string]time.Time{}
+	early, killed := 0, false
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	err = c.Work(ctx, 16, func(_ context.Context, l frontier.Lease) (frontier.Outcome, error) {
+		var n, host int
+		if _, err := fmt.Sscanf(l.Entry.URL, "http://www.h%d.example/%d", &host, &n); err != nil {
+			return frontier.Outcome{}, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if fetched[l.Entry.URL]++; time.Since(last[l.Host]) < time.Second {
+			early++
+		}
+		last[l.Host] = time.Now()
+		if len(fetched) == pages/3 && !killed {
+			killed = true
+			_ = owner().cmd.Process.Kill()
+		}
+		var o frontier.Outcome
+		for i := 3*n + 1; i <= 3*n+3 && i < pages; i++ {
+			o.Add = append(o.Add, frontier.Entry{URL: url(i)})
+		}
+		return o, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, ctx.Err())
+	assert.True(t, killed)
+	assert.Len(t, fetched, pages)
+	assert.Zero(t, early)
+	for u, n := range fetched {
+		assert.LessOrEqual(t, n, 2, u)
+	}
+}
+
 func TestOptionsOfARouter(t *testing.T) {
 	for says, args := range map[string][]string{
 		"-part is missing; want NAME=URL":                  nil,

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -38,6 +39,8 @@ const (
 
 	askAgain = 200 * time.Millisecond
 	askTime  = 2 * time.Second
+	sayFirst = 5 * time.Second // who is missing
+	sayAgain = time.Minute
 )
 
 // stage is how far a server has come.
@@ -84,7 +87,7 @@ func (o *Options) begin(ctx context.Context, cfg *embed.Config) error {
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	web := &http.Server{ReadHeaderTimeout: askTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := &http.Server{ReadHeaderTimeout: askTime, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != stagePath {
 			http.NotFound(w, r)
 			return
@@ -96,16 +99,23 @@ func (o *Options) begin(ctx context.Context, cfg *embed.Config) error {
 	go func() { _ = web.Serve(l) }()
 	defer web.Close()
 	others := &http.Client{Timeout: askTime, Transport: &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}}
-	for {
-		least, lists := begun, [][]member{}
+	for say := time.Now().Add(sayFirst); ; {
+		least, lists, missing := begun, [][]member{}, []string(nil)
 		for node, address := range o.Peers {
 			if node == o.Node {
 				continue
 			}
-			s, members := ask(ctx, others, cfg.AdvertisePeerUrls[0].Scheme+"://"+address)
+			s, members, err := ask(ctx, others, cfg.AdvertisePeerUrls[0].Scheme+"://"+address)
 			if least = min(least, s); members != nil {
 				lists = append(lists, members)
 			}
+			if err != nil {
+				missing = append(missing, fmt.Sprintf("%s: %v", node, err))
+			}
+		}
+		if o.Logger != nil && len(missing) > 0 && time.Now().After(say) {
+			o.Logger.Warn("this folder is new, and waits for all machines of -fleet-peers", "error", strings.Join(missing, "; "))
+			say = time.Now().Add(sayAgain)
 		}
 		switch {
 		case mine == ready && (len(lists) > 0 || least >= ready):
@@ -129,18 +139,18 @@ func (o *Options) begin(ctx context.Context, cfg *embed.Config) error {
 }
 
 // ask asks another server how far it has come, and who takes part if it has begun.
-func ask(ctx context.Context, client *http.Client, url string) (s stage, members []member) {
+func ask(ctx context.Context, client *http.Client, url string) (s stage, members []member, err error) {
 	if b, err := get(ctx, client, url+stagePath); err == nil {
 		if _, err := fmt.Sscan(string(b), &s); err != nil || s >= begun {
-			return away, nil
+			return away, nil, err
 		}
-		return s, nil
+		return s, nil, nil
 	}
 	b, err := get(ctx, client, url+membersPath)
 	if err != nil || json.Unmarshal(b, &members) != nil || len(members) == 0 {
-		return away, nil
+		return away, nil, err
 	}
-	return begun, members
+	return begun, members, nil
 }
 
 func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {

@@ -1,7 +1,16 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -120,4 +129,57 @@ func TestOneAloneBegins(t *testing.T) {
 	e, err := start(t, Options{Fleet: "test", Node: "a", Peers: map[string]string{"a": freePort(t)}, Dir: t.TempDir()})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
+}
+
+// vouched returns files of an authority, and of a certificate by it for an address and some uses, with its key.
+func vouched(t *testing.T, address string, uses ...x509.ExtKeyUsage) (cert, key, ca string) {
+	dir := t.TempDir()
+	write := func(name, kind string, der []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+		return path
+	}
+	authority, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	require.NoError(t, err)
+	above := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(crand.Reader, above, above, authority.Public(), authority)
+	require.NoError(t, err)
+	ca = write("ca.pem", "CERTIFICATE", der)
+	above, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	own, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	require.NoError(t, err)
+	der, err = x509.CreateCertificate(crand.Reader, &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.ParseIP(address)}, ExtKeyUsage: uses}, above, own.Public(), authority)
+	require.NoError(t, err)
+	cert = write("cert.pem", "CERTIFICATE", der)
+	der, err = x509.MarshalECPrivateKey(own)
+	require.NoError(t, err)
+	return cert, write("key.pem", "EC PRIVATE KEY", der), ca
+}
+
+// A certificate that the other machines would refuse ends the start. What keeps a fleet from beginning is said.
+func TestCertificates(t *testing.T) {
+	o := Options{Fleet: "test", Node: "a", Peers: map[string]string{"a": freePort(t)}, Dir: t.TempDir()}
+	o.Cert, o.Key, o.CA = vouched(t, "127.0.0.1")
+	e, err := start(t, o)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	_, _, o.CA = vouched(t, "127.0.0.1")
+	_, err = o.TLS()
+	require.ErrorContains(t, err, "vouches for: x509: certificate signed by unknown authority")
+	o.Cert, o.Key, o.CA = vouched(t, "127.0.0.2")
+	_, err = o.TLS()
+	require.ErrorContains(t, err, "at 127.0.0.1")
+	o.Cert, o.Key, o.CA = vouched(t, "127.0.0.1", x509.ExtKeyUsageServerAuth)
+	_, err = o.TLS()
+	require.ErrorContains(t, err, "is not one of a client at 127.0.0.1")
+
+	var said bytes.Buffer
+	o.Peers["b"], o.Dir, o.Logger = freePort(t), t.TempDir(), slog.New(slog.NewTextHandler(&said, nil))
+	o.Cert, o.Key, o.CA = vouched(t, "127.0.0.1")
+	ctx, cancel := context.WithTimeout(t.Context(), sayFirst+3*askAgain)
+	defer cancel()
+	_, err = Start(ctx, o)
+	require.ErrorContains(t, err, "not all of a, b are there")
+	require.Contains(t, said.String(), "connection refused")
 }

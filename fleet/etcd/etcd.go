@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -170,6 +171,15 @@ func (o *Options) TLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fleet: etcd: %w", err)
 	}
+	host, _, _ := net.SplitHostPort(o.Peers[o.Node])
+	b, _ = os.ReadFile(o.Cert)
+	between := x509.NewCertPool()
+	between.AppendCertsFromPEM(b)
+	for as, use := range map[string]x509.ExtKeyUsage{"a server": x509.ExtKeyUsageServerAuth, "a client": x509.ExtKeyUsageClientAuth} {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: all, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{use}}); err != nil {
+			return nil, fmt.Errorf("fleet: etcd: the certificate in %s is not one of %s at %s that %s vouches for: %w", o.Cert, as, host, o.CA, err)
+		}
+	}
 	return &tls.Config{
 		Certificates: []tls.Certificate{pair}, RootCAs: all, ClientCAs: all, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
 	}, nil
@@ -209,7 +219,15 @@ func (e *Engine) Get(ctx context.Context, key string) (fleet.Entry, error) {
 // Put is for the fleet.
 func (e *Engine) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	key = tableKey(key)
-	a, err := e.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", int64(revision))).Then(clientv3.OpPut(key, string(value))).Commit()
+	return e.write(ctx, clientv3.Compare(clientv3.ModRevision(key), "=", int64(revision)), clientv3.OpPut(key, string(value)))
+}
+
+// write does what then says if is holds. What was on its way to a leader that ended is lost, and etcd notices
+// that 9 s later: until then nothing would be written.
+func (e *Engine) write(ctx context.Context, is clientv3.Cmp, then ...clientv3.Op) (revision uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*election)
+	defer cancel()
+	a, err := e.client.Txn(ctx).If(is).Then(then...).Commit()
 	switch {
 	case err != nil:
 		return 0, err
@@ -254,14 +272,8 @@ func (e *Engine) Append(ctx context.Context, p int, last uint64, record []byte) 
 	if last != 0 {
 		is = clientv3.Compare(clientv3.Value(endKey(p)), "=", number(last))
 	}
-	a, err := e.client.Txn(ctx).If(is).Then(clientv3.OpPut(endKey(p), number(last+1)), clientv3.OpPut(logKey(p, last+1), string(record))).Commit()
-	switch {
-	case err != nil:
-		return 0, err
-	case !a.Succeeded:
-		return 0, fleet.ErrConflict
-	}
-	return last + 1, nil
+	_, err := e.write(ctx, is, clientv3.OpPut(endKey(p), number(last+1)), clientv3.OpPut(logKey(p, last+1), string(record)))
+	return last + 1, err
 }
 
 func number(n uint64) string { return string(binary.BigEndian.AppendUint64(nil, n)) }

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,4 +141,39 @@ func TestPortsAreChecked(t *testing.T) {
 		_, err := Start(t.Context(), Options{Fleet: "test", Node: "a", Peers: map[string]string{"a": at}, Dir: t.TempDir()})
 		require.ErrorContains(t, err, "want HOST:PORT", at)
 	}
+}
+
+// What was on its way to a leader that ends is lost. Its writers try again as soon as there is another one.
+func TestALeaderEnds(t *testing.T) {
+	all, _ := three(t)
+	leads := slices.IndexFunc(all[:], func(e *Engine) bool { return e.server.Server.Leader() == e.server.Server.MemberID() })
+	require.GreaterOrEqual(t, leads, 0)
+	follower := all[(leads+1)%3]
+	var ended atomic.Bool
+	took := make([]time.Duration, 32)
+	var wg sync.WaitGroup
+	for i := range took {
+		wg.Go(func() { // until it has written without the leader
+			for key := fmt.Sprint("k", i); ; key += "+" {
+				began, after := time.Now(), ended.Load()
+				for {
+					if _, err := follower.Put(t.Context(), key, []byte("v"), 0); err == nil || t.Context().Err() != nil {
+						break
+					}
+					if e, _ := follower.Get(t.Context(), key); e.Revision > 0 { // an attempt before was successful
+						break
+					}
+				}
+				if took[i] = max(took[i], time.Since(began)); after || t.Context().Err() != nil {
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(200 * time.Millisecond)
+	all[leads].server.Server.HardStop()
+	ended.Store(true)
+	wg.Wait()
+	t.Logf("the longest write took %v", slices.Max(took))
+	require.Less(t, slices.Max(took), 8*time.Second) // 4 s, and 10 s without another attempt
 }

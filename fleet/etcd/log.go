@@ -18,8 +18,9 @@ type core struct {
 	fields []zapcore.Field
 }
 
-// expected are warnings about settings that fit here: only this process is a client of its server.
-var expected = []string{"simple token is not cryptographically signed", "Running http and grpc server on single port. This is not recommended for production."}
+// expected are warnings about settings that fit here, where only this process is a client of its server, and one that a
+// server repeats hundreds of times while it applies its log.
+var expected = []string{"failed to publish local member to cluster through raft", "simple token is not cryptographically signed", "Running http and grpc server on single port. This is not recommended for production."}
 
 func (c *core) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
 func (c *core) Sync() error                  { return nil }

@@ -38,7 +38,7 @@ func (f *faulter) fill(i int) {
 	p, disk, span := f.nodes.nodes[i], filepath.Dir(f.nodes.folders[i]), f.between(5*time.Second, 40*time.Second)
 	left := []int64{0, f.r.Int64N(reserve / 8), f.r.Int64N(reserve)}[f.r.IntN(3)]
 	later := f.tell("%s has %d MiB left for %v", p.name, left>>20, span.Round(time.Millisecond))
-	p.willEnd(true)
+	p.asked.Store(true)
 	f.try(command("sh", "-c", `cd "$0" && fallocate -l $(($(df -B1 --output=avail . | tail -1) - $1 - 1048576)) full; [ $1 != 0 ] || cat /dev/zero >>full 2>&-; [ -s full ]`, disk, fmt.Sprint(left)))
 	if s := []os.Signal{kill, finish, nil, nil}[f.r.IntN(4)]; s != nil {
 		f.stop(i, s)

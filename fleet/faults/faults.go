@@ -159,7 +159,7 @@ func (f *faulter) kill(after time.Duration, nodes ...int) {
 	}
 	later := f.tell("%s, back in %v", names, after.Round(time.Millisecond))
 	for _, i := range nodes {
-		f.nodes.nodes[i].willEnd(true)
+		f.nodes.nodes[i].asked.Store(true)
 		f.nodes.nodes[i].signal(kill)
 	}
 	for k, i := range nodes {
@@ -260,7 +260,7 @@ func (f *faulter) end(after time.Duration, i int) {
 // stop kills a node, or ends it in order, or it must say why that is impossible.
 func (f *faulter) stop(i int, by os.Signal) (later func(string, ...any)) {
 	p, began := f.nodes.nodes[i], time.Now()
-	p.willEnd(true)
+	p.asked.Store(true)
 	p.signal(by)
 	select {
 	case <-p.ended:
@@ -289,7 +289,7 @@ func (f *faulter) comeBack(after time.Duration, p *process, later func(string, .
 // has joined. It returns how often that was. The node must say why it ends.
 func (f *faulter) supervise(i int, span time.Duration, mend func() error) (ends int) {
 	p := f.nodes.nodes[i]
-	p.willEnd(true)
+	p.asked.Store(true)
 	mended := false
 	for began := time.Now(); time.Since(began) < span+backTime; time.Sleep(time.Second) {
 		if !mended && time.Since(began) > span {
@@ -304,7 +304,7 @@ func (f *faulter) supervise(i int, span time.Duration, mend func() error) (ends 
 			}
 			f.nodes.gone(i)
 			f.try(p.begin())
-			p.willEnd(true)
+			p.asked.Store(true)
 		} else if mended && joined {
 			return ends
 		}

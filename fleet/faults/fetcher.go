@@ -120,15 +120,12 @@ func (f *fetcher) visit(at int, v visit) {
 		f.note("%s: status %d, %v", v.URL, status, err)
 		return // the lease expires
 	}
-	type link struct {
-		URL string `json:"url"`
-	}
 	end := struct {
-		Result string `json:"result"`
-		Add    []link `json:"add,omitempty"`
+		Result string              `json:"result"`
+		Add    []map[string]string `json:"add,omitempty"`
 	}{Result: "visited"}
 	for _, l := range links {
-		end.Add = append(end.Add, link{l})
+		end.Add = append(end.Add, map[string]string{"url": l})
 	}
 	b, err := json.Marshal(end)
 	if err != nil {

@@ -423,7 +423,11 @@ func (t *trial) stop() {
 		if t.faulter != nil {
 			t.faulter.back.Wait()
 		}
-		for _, p := range slices.Concat(t.fetchers, t.clusterNodes()) {
+		all := t.fetchers
+		if t.nodes != nil {
+			all = slices.Concat(all, t.nodes.nodes)
+		}
+		for _, p := range all {
 			if p.cmd != nil && p.cmd.Process != nil {
 				p.kill()
 			}
@@ -432,11 +436,4 @@ func (t *trial) stop() {
 			_ = t.site.Close()
 		}
 	})
-}
-
-func (t *trial) clusterNodes() []*process {
-	if t.nodes == nil {
-		return nil
-	}
-	return t.nodes.nodes
 }

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,9 +32,7 @@ type process struct {
 
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when cmd has ended
-
-	mu    sync.Mutex
-	asked bool // guarded by mu; to end
+	asked atomic.Bool   // to end
 }
 
 func (p *process) begin() error {
@@ -45,12 +44,10 @@ func (p *process) begin() error {
 	}
 	ended := make(chan struct{})
 	p.cmd, p.ended = cmd, ended
-	p.willEnd(false)
+	p.asked.Store(false)
 	go func() {
 		err := cmd.Wait()
-		p.mu.Lock()
-		asked := p.asked
-		p.mu.Unlock()
+		asked := p.asked.Load()
 		close(ended)
 		if !asked && p.died != nil {
 			p.died(err)
@@ -61,16 +58,9 @@ func (p *process) begin() error {
 
 // kill ends it at once.
 func (p *process) kill() {
-	p.willEnd(true)
+	p.asked.Store(true)
 	_ = p.cmd.Process.Signal(kill)
 	<-p.ended
-}
-
-// willEnd says whether it may end.
-func (p *process) willEnd(may bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked = may
 }
 
 func (p *process) hasEnded() bool {
@@ -155,10 +145,8 @@ func newCluster(binary, dir string, partitions int, l *links, say func(string, .
 		return fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	for i := range nodeCount {
-		c.peers = append(c.peers, nameOf(i)+"="+address(i, ports[i]))
-	}
-	for i := range nodeCount {
 		name, at := nameOf(i), address(i, ports[nodeCount+i])
+		c.peers = append(c.peers, name+"="+address(i, ports[i]))
 		folder := filepath.Join(dir, name, "node")
 		if err := os.MkdirAll(folder, 0o777); err != nil {
 			return nil, err
