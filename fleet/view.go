@@ -47,8 +47,8 @@ type partRow struct {
 
 // boundRow says that no lease which is out ends later than For after the row was written by the owner of an epoch.
 type boundRow struct {
-	Epoch uint64 `json:"epoch"`
-	For time.Duration `json:"for_ns"`
+	Epoch uint64        `json:"epoch"`
+	For   time.Duration `json:"for_ns"`
 }
 
 // copyRow is the entry of a copy: it has all changes up to one, and what the log has behind Last.

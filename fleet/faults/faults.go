@@ -297,7 +297,7 @@ func (f *faulter) supervise(i int, span time.Duration, mend func() error) (ends 
 			f.try(mend())
 		}
 		joined := f.nodes.state().joined[i]
-		if p.willEnd(!mended || !joined); p.hasEnded() {
+		if p.asked.Store(!mended || !joined); p.hasEnded() {
 			ends++
 			if status, cause := p.cmd.ProcessState.ExitCode(), f.nodes.state().causes[i]; cause == "" || status != 1 {
 				f.trouble("node %s ended with status %d, and said %q of the cause", p.name, status, cause)
