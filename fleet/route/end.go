@@ -185,7 +185,7 @@ func (c *call) addLinks(all []*end) {
 			case x.part == e.part || e.err != nil || x.verdict != nil:
 			case e.over: // if the end is repeated, it was added then
 				x.verdict, _ = json.Marshal(verdict{Status: "known"})
-			case problemOf(err).Status == http.StatusInsufficientStorage: // it is lost, as it would be with its page's part
+			case err != nil && problemOf(err).kind == "full": // it is lost, as it would be with its page's part
 				x.verdict, _ = json.Marshal(verdict{Status: "refused", Error: err.Error()})
 			default:
 				e.err = err

@@ -29,6 +29,7 @@ type server struct {
 	s     *serve.Service
 	http  *httptest.Server
 	down  atomic.Bool // it breaks off all connections
+	short atomic.Bool // of disk
 	asked atomic.Int64
 	see   func(*http.Request) // is called before each request
 }
@@ -40,6 +41,12 @@ func (p *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if p.down.Load() {
 		panic(http.ErrAbortHandler)
+	}
+	if p.short.Load() && r.Method == "POST" {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusInsufficientStorage)
+		_, _ = io.WriteString(w, `{"type":"https://github.com/seed-7440039f/frontier/problems/no-space","title":"The disk is full","status":507,"detail":"no space left on device"}`)
+		return
 	}
 	p.s.Handler().ServeHTTP(w, r)
 }
@@ -585,6 +592,10 @@ func TestNoLinkIsLost(t *testing.T) {
 	assert.Contains(t, x.problem(503, "busy", "POST", path, end), "part b")
 	assert.EqualValues(t, 1, x.leased(), "the end was not reported")
 	x.parts["b"].down.Store(false)
+	x.parts["b"].short.Store(true)
+	assert.Contains(t, x.problem(507, "no-space", "POST", path, end), "part b")
+	assert.EqualValues(t, 1, x.leased(), "a disk that is full for a while loses nothing")
+	x.parts["b"].short.Store(false)
 	want := `{"added":2,"add":[{"status":"new"},{"status":"new"}]}`
 	code, text := x.ask("POST", path, end)
 	assert.Equal(t, 200, code)
