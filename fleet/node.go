@@ -242,7 +242,7 @@ func agree(ctx context.Context, o *Options) (string, error) {
 				return "", fmt.Errorf("fleet: %s: %w", configKey, err)
 			}
 			if mine.ID = theirs.ID; theirs != mine {
-				return "", fmt.Errorf("fleet: the fleet has %d partitions and a TTL of %v, this node %d and %v: want the same", theirs.Partitions, theirs.TTL, mine.Partitions, mine.TTL)
+				return "", fmt.Errorf("fleet: the fleet has a TTL of %v and this number of partitions: %d; this node has %v and %d: want the same", theirs.TTL, theirs.Partitions, mine.TTL, mine.Partitions)
 			}
 			if known == nil {
 				err = durablefs.WriteFile(filepath.Join(o.Dir, knownName), 0o644, func(w io.Writer) error { _, err := io.WriteString(w, mine.ID); return err })

@@ -198,7 +198,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		return fmt.Errorf("-fleet-peers: %w", err)
 	}
 	defer inside.Close()
-	o := crossing.Options{Most: s.most, Inside: secure, Plain: []string{"console", "http"}, MayLook: s.o.MayLook, Logger: log}
+	o := crossing.Options{Most: s.most * f.partitions, Inside: secure, Plain: []string{"console", "http"}, MayLook: s.o.MayLook, Logger: log}
 	if s.tls != nil && f.partitions == 1 {
 		o.Plain, o.Secure, o.TLS = o.Plain[:1], o.Plain[1:], s.tls
 	}
@@ -209,11 +209,15 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 			x.Add(name, 0, l)
 		}
 	} else {
+		var division route.Options
+		if division, err = s.divide(x, log); err != nil {
+			return err
+		}
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)
 		routed := make(chan error, 1)
 		go func() {
-			routed <- s.divide(ctx, x, public["http"], log)
+			routed <- answerRouted(ctx, division, public["http"], s.tls, s.grace)
 			stop()
 		}()
 		defer func() {
@@ -259,21 +263,20 @@ func (s *server) of(partition int) *server {
 	return &x
 }
 
-// divide answers the clients of this machine for all partitions until ctx ends.
-func (s *server) divide(ctx context.Context, x *crossing.Crossing, at net.Listener, log *slog.Logger) error {
+// divide returns the settings by which this machine answers its clients for all partitions.
+func (s *server) divide(x *crossing.Crossing, log *slog.Logger) (o route.Options, err error) {
 	parts, numbers := map[string][]string{}, map[string]int{}
 	for p := range s.fleet.partitions {
 		if err := os.MkdirAll(s.of(p).dir, 0o777); err != nil {
-			return err
+			return o, err
 		}
 		address := fmt.Sprintf("localhost:%d", p+1) // nobody listens there: the port is the partition
 		parts[strconv.Itoa(p)], numbers[address] = []string{"http://" + address}, p
 		x.Add("http", p, nil)
 	}
-	inside := &http.Transport{MaxIdleConnsPerHost: 512, IdleConnTimeout: time.Minute, DisableCompression: true}
+	inside := &http.Transport{MaxIdleConnsPerHost: max(16, 512/len(parts)), IdleConnTimeout: time.Minute, DisableCompression: true}
 	inside.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
 		return x.Dial("http", numbers[address]), nil
 	}
-	o := route.Options{Parts: parts, Fleet: true, Transport: inside, Names: s.names, MaxRequests: s.most, MaxBuffered: int64(s.buffered), Logger: log}
-	return answerRouted(ctx, o, at, s.tls, s.grace)
+	return route.Options{Parts: parts, Fleet: true, Transport: inside, Names: s.names, MaxRequests: s.most, MaxBuffered: int64(s.buffered), Logger: log}, nil
 }
