@@ -115,7 +115,7 @@ func (s *Core) Opened() {
 				at, paced := s.HostStartsAt(string(s.Name(h))), false
 				switch h.Why {
 				case WhyDelay, WhyCrawlDelay, WhyReopened:
-					paced = !h.Has(Troubled)
+					paced = s.Elsewhere && !h.Has(Troubled)
 				}
 				if paced { // nobody has contacted it later than at ReopenedAt, whatever the clock showed that wrote its row
 					at = max(at, s.StartAfter(h.CrawlDelayNs()))
