@@ -237,7 +237,6 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	_, hinter := o.Scheduler.(Hinter)
 	f.hints.Latest = hinter || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
 	if !o.ContactedAt.IsZero() {
-		f.core.Elsewhere = true
 		f.contactedAt(f.owed(o.ContactedAt))
 	}
 	if o.Spill == nil {

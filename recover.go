@@ -244,7 +244,7 @@ func (r *recovery) tooHigh(p uint8) error {
 func (r *recovery) finish() {
 	r.blocks.End()
 	r.queueLog()
-	r.f.core.Opened()
+	r.f.core.Opened(!r.f.opts.ContactedAt.IsZero())
 }
 
 // queueLog puts the log's records into their queues. Those whose time has come take the places among

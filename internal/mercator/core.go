@@ -192,7 +192,6 @@ type troubleTable struct {
 // Reopened is until when a store that was not closed is left alone after Open.
 type Reopened struct {
 	ReopenedAt    int64                   // when the store was opened after a crash, ns since Open; NotReopened if never
-	Elsewhere     bool                    // another process had the hosts until then, by a clock of its own
 	StartsAt      int64                   // nothing is handed out before; set after a crash
 	HostStartsAt  func(host string) int64 // the same for a host with a longer delay; nil: no crash
 	GroupStartsAt func(OwnPolicy) int64   // the same for groups with this delay; nil: no crash

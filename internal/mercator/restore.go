@@ -93,8 +93,9 @@ func (r *Restore) End() {
 	r.c.Stats.Scheduled, r.c.Stats.Finished = r.Timed.End()
 }
 
-// Opened puts hosts, groups and crawls where they belong, once all of a store has been read.
-func (s *Core) Opened() {
+// Opened puts hosts, groups and crawls where they belong, once all of a store has been read. elsewhere says that
+// another process had the hosts until then, by a clock of its own.
+func (s *Core) Opened(elsewhere bool) {
 	if s.Limits != nil {
 		s.CountAllDomains()
 		for _, x := range s.Crawls {
@@ -112,11 +113,8 @@ func (s *Core) Opened() {
 		id := uint32(i*2654435761%uint64(s.Hosts.Top)) + 1 // by a prime: the store had them by name
 		if h := s.Hosts.At(id); h.NameLen > 0 {
 			if s.HostStartsAt != nil { // rules were not known when the host was met
-				at, paced := s.HostStartsAt(string(s.Name(h))), false
-				switch h.Why {
-				case WhyDelay, WhyCrawlDelay, WhyReopened:
-					paced = s.Elsewhere && !h.Has(Troubled)
-				}
+				at := s.HostStartsAt(string(s.Name(h)))
+				paced := elsewhere && !h.Has(Troubled) && (h.Why == WhyDelay || h.Why == WhyCrawlDelay || h.Why == WhyReopened)
 				if paced { // nobody has contacted it later than at ReopenedAt, whatever the clock showed that wrote its row
 					at = max(at, s.StartAfter(h.CrawlDelayNs()))
 				}
