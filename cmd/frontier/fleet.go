@@ -270,7 +270,7 @@ func (s *server) divide(x *crossing.Crossing, log *slog.Logger) (o route.Options
 		if err := os.MkdirAll(s.of(p).dir, 0o777); err != nil {
 			return o, err
 		}
-		address := fmt.Sprintf("localhost:%d", p+1) // nobody listens there: the port is the partition
+		address := fmt.Sprintf("localhost:%d", p+1) // no server listens there: the port is the partition
 		parts[strconv.Itoa(p)], numbers[address] = []string{"http://" + address}, p
 		x.Add("http", p, nil)
 	}

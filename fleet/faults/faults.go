@@ -32,7 +32,7 @@ type kind struct {
 	do     func(f *faulter, s strike)
 }
 
-// strike is whom a fault strikes.
+// strike says which nodes a fault hits.
 type strike struct {
 	ctx               context.Context
 	owner, other, any int

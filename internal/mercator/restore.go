@@ -115,7 +115,7 @@ func (s *Core) Opened(elsewhere bool) {
 			if s.HostStartsAt != nil { // rules were not known when the host was met
 				at := s.HostStartsAt(string(s.Name(h)))
 				paced := elsewhere && !h.Has(Troubled) && (h.Why == WhyDelay || h.Why == WhyCrawlDelay || h.Why == WhyReopened)
-				if paced { // nobody has contacted it later than at ReopenedAt, whatever the clock showed that wrote its row
+				if paced { // it was not contacted later than at ReopenedAt, whatever the clock showed that wrote its row
 					at = max(at, s.StartAfter(h.CrawlDelayNs()))
 				}
 				if paced || at > h.Due {
