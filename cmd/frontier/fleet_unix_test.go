@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,11 +35,18 @@ type machine struct {
 	cmd                     *exec.Cmd
 }
 
+// givenPorts are those that freePort has returned.
+var givenPorts sync.Map
+
 // freePort returns an unused address of loopback, below the ports that systems give to outgoing
 // connections: a machine gets its own again after a while.
 func freePort(t *testing.T) string {
 	for range 1000 {
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000))); err == nil {
+		port := 12000 + rand.IntN(20000)
+		if _, given := givenPorts.LoadOrStore(port, true); given {
+			continue
+		}
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			defer l.Close()
 			return l.Addr().String()
 		}
@@ -145,12 +153,12 @@ func TestAFleetDividesItsHosts(t *testing.T) {
 		require.NoError(t, err)
 	}
 	got := map[string]bool{}
-	for range 6 {
+	for i := range 6 {
 		l, err := f.Next(ctx)
 		require.NoError(t, err)
 		require.False(t, got[l.Entry.URL])
 		got[l.Entry.URL] = true
-		link := frontier.Entry{URL: strings.Replace(l.Entry.URL, "http://h", "http://link", 1)}
+		link := frontier.Entry{URL: fmt.Sprintf("http://link%d.example/", i)}
 		_, err = f.DoneContext(ctx, l, frontier.Outcome{Add: []frontier.Entry{link}})
 		require.NoError(t, err)
 	}
