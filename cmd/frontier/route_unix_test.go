@@ -88,15 +88,7 @@ func TestACrawlOverRoutersAndParts(t *testing.T) {
 			go part("b", parts["b"])
 		}
 		mu.Unlock()
-		var n, host int
-		if _, err := fmt.Sscanf(l.Entry.URL, "http://www.h%d.example/%d", &host, &n); err != nil {
-			return frontier.Outcome{}, err
-		}
-		var o frontier.Outcome
-		for i := 3*n + 1; i <= 3*n+3 && i < pages; i++ {
-			o.Add = append(o.Add, frontier.Entry{URL: url(i)})
-		}
-		return o, nil
+		return read(l.Entry.URL, pages, url)
 	})
 	require.NoError(t, err)
 	require.NoError(t, ctx.Err())
@@ -129,24 +121,27 @@ func TestACrawlOverRoutersAndParts(t *testing.T) {
 	assert.NoError(t, second.Wait(), "a router that is stopped ends with status 0")
 }
 
+// read is the visit of one of a number of pages: each links to three others.
+func read(at string, pages int, url func(int) string) (o frontier.Outcome, err error) {
+	var n, host int
+	if _, err = fmt.Sscanf(at, "http://www.h%d.example/%d", &host, &n); err != nil {
+		return o, err
+	}
+	for i := 3*n + 1; i <= 3*n+3 && i < pages; i++ {
+		o.Add = append(o.Add, frontier.Entry{URL: url(i)})
+	}
+	return o, nil
+}
+
 // One part is a fleet, whose owner is killed: the router finds the next one. The other part goes on meanwhile.
 func TestARouterOverAFleet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a fleet takes half a minute: -short")
-	}
-	dir := t.TempDir()
-	var all []*machine
-	var peers, urls []string
-	for _, name := range []string{"a", "b", "c"} {
-		m := &machine{name: name, dir: filepath.Join(dir, name), log: filepath.Join(dir, name+".log"), address: freePort(t)}
-		all, peers, urls = append(all, m), append(peers, name+"="+freePort(t)), append(urls, "http://"+m.address)
-	}
+	all, _, _, within := begin(t)
+	var urls []string
 	for _, m := range all {
-		m.start(t, strings.Join(peers, ","))
-		defer func() { _ = m.cmd.Process.Kill(); _ = m.cmd.Wait() }()
+		urls = append(urls, "http://"+m.address)
 	}
 	alone, at := freePort(t), freePort(t)
-	spawn(t, alone, "serve", "-quiet", "-dir", filepath.Join(dir, "alone"), "-grpc", "off", "-delay", "1s", "-lease-time", "6s")
+	spawn(t, alone, "serve", "-quiet", "-dir", filepath.Join(t.TempDir(), "alone"), "-grpc", "off", "-delay", "1s", "-lease-time", "6s")
 	spawn(t, at, "route", "-quiet", "-part", "fleet="+strings.Join(urls, ","), "-part", "alone=http://"+alone)
 	owner := func() *machine {
 		for _, m := range all {
@@ -157,7 +152,7 @@ func TestARouterOverAFleet(t *testing.T) {
 		}
 		return nil
 	}
-	require.Eventually(t, func() bool { return owner() != nil && all[0].ready() && all[1].ready() && all[2].ready() }, time.Minute, 100*time.Millisecond)
+	within(time.Minute, "open", func() bool { return owner() != nil })
 
 	c, err := client.New("http://"+at, client.Options{Wait: time.Second})
 	require.NoError(t, err)
@@ -172,10 +167,6 @@ func TestARouterOverAFleet(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	err = c.Work(ctx, 16, func(_ context.Context, l frontier.Lease) (frontier.Outcome, error) {
-		var n, host int
-		if _, err := fmt.Sscanf(l.Entry.URL, "http://www.h%d.example/%d", &host, &n); err != nil {
-			return frontier.Outcome{}, err
-		}
 		mu.Lock()
 		defer mu.Unlock()
 		if fetched[l.Entry.URL]++; time.Since(last[l.Host]) < time.Second {
@@ -186,11 +177,7 @@ func TestARouterOverAFleet(t *testing.T) {
 			killed = true
 			_ = owner().cmd.Process.Kill()
 		}
-		var o frontier.Outcome
-		for i := 3*n + 1; i <= 3*n+3 && i < pages; i++ {
-			o.Add = append(o.Add, frontier.Entry{URL: url(i)})
-		}
-		return o, nil
+		return read(l.Entry.URL, pages, url)
 	})
 	require.NoError(t, err)
 	require.NoError(t, ctx.Err())
