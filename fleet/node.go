@@ -597,7 +597,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	n.stop(errors.New("fleet: the node has left"))
 	n.running.Wait()
 	if err != nil && !errors.Is(err, errSessionDead) {
-		return fmt.Errorf("fleet: leave: the others were not told, and notice it after TTL: %w", err)
+		return fmt.Errorf("fleet: leave: the others notice it only after TTL: %w", err)
 	}
 	return nil
 }
