@@ -34,7 +34,7 @@ type newEntry struct {
 	host     string
 	url      string // empty, or that of body
 	mark     storage.Mark
-	due      int64 // nanoseconds since Open; 0: waiting at once
+	due      int64 // date; 0: waiting at once
 	body     []byte
 	crawl    uint32
 	priority uint8

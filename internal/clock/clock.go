@@ -1,10 +1,10 @@
 // Package clock relates the two kinds of time of a frontier, and detects when the wall clock was
 // set. It owns the last readings of both clocks.
 //
-// Both kinds are in nanoseconds since the clock was made. A moment is measured by a monotonic clock,
-// which cannot be set: when a host may be contacted, when a lease ends, the current time. A date is
-// measured by the wall clock: when a scheduled URL is due, when a block or the period of a limit ends.
-// Their difference is the lead, which is 0 at first. The time of day is that of the wall clock.
+// Both kinds are in nanoseconds. A moment is measured by a monotonic clock, which cannot be set: when a
+// host may be contacted, when a lease ends, the current time. A date is measured by the wall clock: when a
+// scheduled URL is due, when a block or the period of a limit ends. When the clock is made the moment is 0
+// and the date is firstDate; how far dates are ahead is the lead. The time of day is that of the wall clock.
 //
 // Look must not run twice at once: its caller holds the frontier's lock. All other methods need no
 // lock.
@@ -31,13 +31,16 @@ const (
 	LeastStep = int64(time.Millisecond)
 	// lookEvery is how often the wall clock of the system is looked at, at most.
 	lookEvery = int64(time.Millisecond)
+	// firstDate is the date at which the clock was made. It is not 0, which Due returns for a time that has
+	// come: a wall clock that is set back shows the time at which the clock was made once more.
+	firstDate = 1
 )
 
 // Clock relates moments, dates and the time of day. Make one with New.
 type Clock struct {
 	source Source // nil: the system's
 	start  time.Time
-	day0   time.Time     // start without its reading of the steady clock
+	day0   time.Time     // date 0: before start, and without its reading of the steady clock
 	began  time.Duration // reading of source at start
 	anchor atomic.Pointer[anchor]
 	next   atomic.Int64 // moment at which to look at the wall clock again
@@ -62,8 +65,8 @@ func New(source Source) *Clock {
 	} else {
 		c.start, c.began = source.Now(), source.Elapsed()
 	}
-	c.day0 = c.start.Round(0)
-	c.anchor.Store(&anchor{wall: c.start})
+	c.day0 = c.start.Round(0).Add(-firstDate)
+	c.anchor.Store(&anchor{wall: c.start, lead: firstDate, least: firstDate, taken: firstDate})
 	return c
 }
 

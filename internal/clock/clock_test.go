@@ -115,6 +115,17 @@ func TestNoHostIsStoredTooEarly(t *testing.T) {
 	})
 }
 
+// A clock that was ahead at first, and is set back, comes to the time at which it was made.
+func TestTheFirstDateIsADate(t *testing.T) {
+	s := newSource()
+	c := New(s)
+	first := s.wall
+	require.Zero(t, c.Due(first), "it has come")
+	s.wall = s.wall.Add(-time.Hour)
+	c.Look(0)
+	require.True(t, c.Day(c.Due(first)).Equal(first))
+}
+
 func TestTheEndsOfTime(t *testing.T) {
 	s := newSource()
 	c := New(s)
@@ -122,7 +133,7 @@ func TestTheEndsOfTime(t *testing.T) {
 	require.Equal(t, instant.Never, c.Moment(s.wall.Add(math.MaxInt64).Add(math.MaxInt64)))
 	s.wall = s.wall.Add(math.MaxInt64) // a leap of 292 years
 	now, x := c.Look(0)
-	require.Equal(t, instant.LastMoment, x.Step)
+	require.Equal(t, instant.LastMoment-firstDate, x.Step)
 	require.Equal(t, int64(math.MinInt64), c.MomentOf(math.MinInt64+1))
 	require.Less(t, c.DateAt(now), instant.Never)
 	s.steady = math.MaxInt64
