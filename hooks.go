@@ -110,6 +110,7 @@ func (f hooked) Sweep() {
 		f.rises.Hurry()
 		more = f.last >= f.rises.NextRound() && f.refusalLocked() == nil
 		f.dispatchLocked()
+		more = more || f.givingUp // a host that a rule no longer withholds may be lost
 		f.mu.Unlock()
 	}
 }
