@@ -25,8 +25,8 @@ func (c *Client) Extend(l *frontier.Lease, d time.Duration) error {
 	return err
 }
 
-// Join puts a lease's host in a group before the group is contacted, as frontier.Frontier.Join does. A
-// frontier whose hosts are divided over several parts has no groups: the error wraps errors.ErrUnsupported.
+// Join puts a lease's host in a group before the group is contacted, as frontier.Frontier.Join does. If the
+// frontier's hosts are divided over several parts, l gets another ID.
 func (c *Client) Join(l *frontier.Lease, group string) error {
 	x, err := c.onLease(*l, "join", struct {
 		Group string `json:"group"`
@@ -34,11 +34,9 @@ func (c *Client) Join(l *frontier.Lease, group string) error {
 	p, _ := errors.AsType[*ProblemError](err)
 	switch {
 	case err == nil:
-		l.Group, l.Deadline = x.Group, x.Deadline
+		*l = x
 	case p != nil && p.Type == "group-busy":
 		l.Group, err = group, frontier.ErrGroupBusy
-	case p != nil && p.Type == "not-routed":
-		err = fmt.Errorf("%w (%w)", err, errors.ErrUnsupported)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -51,22 +50,8 @@ func TestRouted(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprintf("parts=%d", n), func(t *testing.T) {
 			verbs.Run(t, func(t *testing.T, o frontier.Options) verbs.Frontier {
-				return groupless{newRouted(t, o, n).client(t, client.Options{}), t}
+				return newRouted(t, o, n).client(t, client.Options{})
 			})
 		})
 	}
-}
-
-// groupless ends a test of groups, which a router before several parts refuses.
-type groupless struct {
-	*client.Client
-	t *testing.T
-}
-
-func (g groupless) Join(l *frontier.Lease, name string) error {
-	err := g.Client.Join(l, name)
-	if p, ok := errors.AsType[*client.ProblemError](err); ok && p.Type == "not-routed" {
-		g.t.Skip("a router has no groups")
-	}
-	return err
 }

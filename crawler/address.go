@@ -8,7 +8,6 @@ package crawler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -199,12 +198,7 @@ func (r *run) joinAddress(l *frontier.Lease, addr netip.Addr) error {
 	if err := c.widen(name); err != nil {
 		return err
 	}
-	err := c.frontier.Join(l, name)
-	if errors.Is(err, errors.ErrUnsupported) {
-		r.stop(fatalError{fmt.Errorf("crawler: hosts with one address must wait for each other, and this frontier has no groups: %w", err)})
-		err = frontier.ErrGroupBusy
-	}
-	return err
+	return c.frontier.Join(l, name)
 }
 
 // widen lets as many hosts of an address's group be contacted at once as the options

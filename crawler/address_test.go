@@ -4,7 +4,6 @@ package crawler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -396,29 +395,5 @@ func TestNoAddressAnswersAndEachIsBusy(t *testing.T) {
 		p := crawl(t, w.fakeWeb, fo, Options{Fetcher: w}, "http://z.example/", "http://dead.example/", "http://x.example/", "http://y.example/")
 		assert.EqualValues(t, 1, p.Pages)
 		assert.LessOrEqual(t, w.tries[d1]+w.tries[d2], 20)
-	})
-}
-
-// apart is a frontier whose hosts are divided over several parts: it has no groups.
-type apart struct{ *frontier.Frontier }
-
-func (apart) Join(*frontier.Lease, string) error {
-	return fmt.Errorf("not routed (%w)", errors.ErrUnsupported)
-}
-
-// A frontier without groups cannot keep politeness to an address: the crawl says so and ends, before a contact.
-func TestAFrontierWithoutGroupsEndsTheCrawl(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		web := newAddressedWeb(map[string]string{"a.example": "192.0.2.1"})
-		web.site("a.example", 2)
-		f := openFrontier(t, frontier.Options{})
-		c := newCrawler(t, apart{f}, web, Options{})
-		_, err := c.Seed(t.Context(), "http://a.example/")
-		require.NoError(t, err)
-		err = c.Run(t.Context())
-		require.ErrorIs(t, err, errors.ErrUnsupported)
-		require.ErrorContains(t, err, "no groups")
-		require.Empty(t, web.asked)
-		require.EqualValues(t, 1, f.Stats().Waiting+f.Stats().Scheduled)
 	})
 }

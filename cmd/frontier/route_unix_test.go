@@ -104,9 +104,9 @@ func TestACrawlOverRoutersAndParts(t *testing.T) {
 	s := c.Stats()
 	assert.Zero(t, s.Waiting+s.Scheduled+s.Leased)
 
-	// The command crawls through a router, without groups.
+	// The command crawls through a router: all hosts have one address.
 	web, addr := serve(t, 20)
-	args := []string{"-frontier", "http://" + two, "-frontier-crawl", "cmd", "-no-groups", "-max-pages", "40", "-resolve", "*.example=" + addr, "http://a.example/1", "http://b.example/1"}
+	args := []string{"-frontier", "http://" + two, "-frontier-crawl", "cmd", "-max-pages", "40", "-resolve", "*.example=" + addr, "http://a.example/1", "http://b.example/1"}
 	status, _, stderr := crawlAt(t.Context(), args...)
 	assert.Equal(t, exitLimit, status, stderr)
 	asked := 0

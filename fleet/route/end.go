@@ -22,15 +22,16 @@ const (
 
 // end is the end of a lease.
 type end struct {
-	id     string // as the client names it; empty: the part says what is wrong
-	part   *part
-	line   object
-	raw    []byte  // for the part, if line is nil
-	links  []entry // of the page; those of the lease's part stay in the end
-	away   int     // how many of them are other parts'
-	over   bool    // the lease has ended: the end is repeated, or late
-	answer object
-	err    error
+	id, key string // as the client names the lease, and without permits; empty: the part says what is wrong
+	part    *part
+	line    object
+	raw     []byte   // for the part, if line is nil
+	links   []entry  // of the page; those of the lease's part stay in the end
+	away    int      // how many of them are other parts'
+	permits []permit // of the lease
+	over    bool     // the lease has ended: the end is repeated, or late
+	answer  object
+	err     error
 }
 
 // end returns the end that a line asks for. id is the lease's, if the path has it.
@@ -59,6 +60,11 @@ func (r *Router) end(line []byte, id string) *end {
 	}
 	e.part, e.line = p, o
 	e.line.set("lease", own)
+	e.permits, _ = r.permits(id)
+	e.key = own + p.tail
+	if again := r.groups.of(e.key).again; !again.IsZero() {
+		e.turn(again)
+	}
 	var all []json.RawMessage
 	if json.Unmarshal(links, &all) != nil {
 		return e
@@ -151,9 +157,12 @@ func (c *call) end(all []*end) {
 			parts[i] = e.part
 		}
 	}
+	wg.Go(func() { c.endPermits(all) })
+	defer wg.Wait()
 	errs := c.inLines("/v1/done", parts, func(i int) []byte { return all[i].body() }, func(i int, b json.RawMessage) {
 		if all[i].answer, all[i].err = objectOf(b); all[i].err == nil {
 			all[i].merge()
+			c.r.groups.ended(all[i].key)
 		}
 	})
 	for i, e := range all {

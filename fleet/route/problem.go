@@ -32,7 +32,7 @@ const problemBase = "https://github.com/seed-7440039f/frontier/problems/"
 
 var titles = map[string]string{
 	"busy": "The service is busy", "bad-request": "The request is malformed", "not-found": "There is no such resource", "forbidden": "This is not allowed",
-	"too-large": "The request is too large", "not-leased": "The lease has ended, or never was", "conflict": "The parts contradict each other",
+	"too-large": "The request is too large", "not-leased": "The lease has ended, or never was", "group-busy": "The group has no free slot", "conflict": "The parts contradict each other",
 	"limit": "The router refuses this", "not-routed": "Only a part answers this", "internal": "The router has failed",
 }
 

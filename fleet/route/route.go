@@ -63,6 +63,8 @@ type Router struct {
 	client  *http.Client
 	handler http.Handler
 
+	groups groups
+
 	turn     atomic.Uint32 // of the part that is asked for leases first
 	used     atomic.Int64  // bytes in memory
 	requests atomic.Int64  // under way
@@ -86,7 +88,7 @@ var name = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 func New(o Options) (*Router, error) {
 	o.MaxBuffered, o.MaxRequests = cmp.Or(o.MaxBuffered, 64<<20), cmp.Or(o.MaxRequests, 4096)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	r := &Router{o: o, by: map[string]*part{}, scans: make(chan struct{}, 4)}
+	r := &Router{o: o, by: map[string]*part{}, scans: make(chan struct{}, 4), groups: groups{turns: map[string]time.Time{}, leases: map[string]joined{}}}
 	names := slices.Sorted(maps.Keys(o.Parts))
 	var wrong faults.List
 	wrong.If(len(names) == 0, "there is no part")

@@ -63,12 +63,17 @@ type routed struct {
 func route(t testing.TB, names ...string) *routed { return routeWith(t, serve.Options{}, names...) }
 
 func routeWith(t testing.TB, o serve.Options, names ...string) *routed {
+	return routeAt(t, 0, o, names...)
+}
+
+// routeAt is routeWith for hosts with a delay.
+func routeAt(t testing.TB, delay time.Duration, o serve.Options, names ...string) *routed {
 	x := &routed{t: t, parts: map[string]*server{}, http: &http.Client{Transport: &http.Transport{}}}
 	parts := map[string][]string{}
 	for _, name := range names {
 		p := &server{}
 		var err error
-		p.f, err = frontier.Open(t.Context(), serve.Frontier(frontier.Options{Delay: frontier.FixedDelay(0)}))
+		p.f, err = frontier.Open(t.Context(), serve.Frontier(frontier.Options{Delay: frontier.FixedDelay(delay)}))
 		require.NoError(t, err)
 		p.s, err = serve.New(p.f, o)
 		require.NoError(t, err)

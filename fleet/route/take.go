@@ -374,6 +374,7 @@ func (p *part) routed(lease json.RawMessage, after time.Duration) json.RawMessag
 
 // owner returns the part of a lease, and the ID that it has there.
 func (r *Router) owner(id string) (*part, string, error) {
+	id, _, _ = strings.Cut(id, permitMark)
 	at := strings.IndexByte(id, '.')
 	if at >= 0 && r.by[id[at:]] != nil {
 		return r.by[id[at:]], id[:at], nil
@@ -391,7 +392,7 @@ func (c *call) onLease() error {
 	if rest := strings.SplitN(c.q.URL.Path, "/", 5); len(rest) == 5 {
 		path += "/" + rest[4]
 	}
-	return c.forLease(p, path)
+	return c.forLease(p, path, c.q.PathValue("id"))
 }
 
 // postContact waits until a host may be contacted.
@@ -400,37 +401,38 @@ func (c *call) postContact() error {
 		return err
 	}
 	defer c.r.waiting.Add(-1)
-	return c.forLease(c.r.of("", c.q.PathValue("host")), c.q.URL.EscapedPath())
+	return c.forLease(c.r.of("", c.q.PathValue("host")), c.q.URL.EscapedPath(), "")
 }
 
-// forLease asks a part for something that a lease may be the answer to.
-func (c *call) forLease(p *part, path string) error {
+// forLease asks a part for something that a lease may be the answer to: that of an ID, or one for a contact
+// in its place.
+func (c *call) forLease(p *part, path, id string) error {
 	body, err := c.body()
 	if err != nil {
 		return err
+	}
+	permits, behind := c.r.permits(id)
+	extends := strings.HasSuffix(path, "/extend")
+	if extends {
+		if err := c.extendPermits(permits, body); err != nil {
+			return err
+		}
 	}
 	after := time.Since(c.asked)
 	b, err := c.ask(context.WithoutCancel(c.q.Context()), p, asking{method: c.q.Method, path: path, body: body, wait: maxWait})
 	if err != nil {
 		return err
 	}
-	if c.q.Method == "POST" && !strings.HasSuffix(path, "/extend") && bytes.Contains(b, []byte(`"lease":`)) { // a new one
-		return c.lend(p.routed(b, after), taken{part: p, Leases: []json.RawMessage{b}})
+	if c.q.Method == "DELETE" {
+		c.endPermits([]*end{{permits: permits}})
 	}
-	return c.lend(p.routed(b, after))
-}
-
-// postJoin refuses groups: their hosts may be of several parts, which know nothing of each other's contacts.
-func (c *call) postJoin() error {
-	p, id, err := c.r.owner(c.q.PathValue("id"))
-	if err == nil && len(c.r.parts) == 1 {
-		return c.onLease()
+	answer := p.routed(b, after)
+	if o, err := objectOf(answer); err == nil && len(permits) > 0 && o.text("lease") != "" {
+		o.set("lease", o.text("lease")+behind)
+		answer = o.bytes()
 	}
-	if err == nil {
-		_, err = c.ask(c.q.Context(), p, asking{method: "GET", path: "/v1/leases/" + url.PathEscape(id)})
+	if c.q.Method == "POST" && !extends && bytes.Contains(b, []byte(`"lease":`)) { // a new one
+		return c.lend(answer, taken{part: p, Leases: []json.RawMessage{b}})
 	}
-	if err != nil {
-		return err
-	}
-	return instead("a group has hosts of several parts, and none could keep politeness to all of them (frontier crawl: -no-groups)")(c)
+	return c.lend(answer)
 }
