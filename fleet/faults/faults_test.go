@@ -55,7 +55,7 @@ func TestWebJudges(t *testing.T) {
 		{name: "again after its end", ago: 2 * delay, done: true, undones: 1},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			w := newWeb(1, 1, t.Logf)
+			w := newWeb(1, 1, 1, t.Logf)
 			root := w.grow(2)[0]
 			before, _, links := w.begin(0, visit{URL: root, Until: time.Now().Add(time.Minute)})
 			require.Len(t, links, 1)
@@ -73,7 +73,7 @@ func TestWebJudges(t *testing.T) {
 }
 
 func TestEveryPageIsLinkedOnceOrAdded(t *testing.T) {
-	w := newWeb(7, 10, t.Logf)
+	w := newWeb(7, 10, 1, t.Logf)
 	found := map[string]int{}
 	for range 2 {
 		for _, root := range w.grow(200) {

@@ -30,6 +30,7 @@ type fetcherOrder struct {
 	Workers int      `json:"workers"`
 	Slow    float64  `json:"slow"`    // share of pages that are slow
 	LeaseS  int      `json:"lease_s"` // 0: leaseTimes
+	Shared  int      `json:"shared"`  // hosts that have an address in common
 }
 
 const (
@@ -49,6 +50,7 @@ type answer struct {
 		LeaseS float64 `json:"lease_s"`
 		SentS  float64 `json:"sent_s"`
 	} `json:"leases"`
+	Lease  string  `json:"lease"`
 	LeaseS float64 `json:"lease_s"`
 	SentS  float64 `json:"sent_s"`
 }
@@ -106,7 +108,7 @@ func (f *fetcher) visit(at int, v visit) {
 	if rand.Float64() < f.Slow {
 		f.extend(at, &v)
 	}
-	if time.Until(v.Until) < leastLeft {
+	if !f.join(at, &v) || time.Until(v.Until) < leastLeft {
 		f.done(at, v, []byte(`{"result":"requeue","uncontacted":true}`))
 		return
 	}
@@ -151,6 +153,24 @@ func (f *fetcher) extend(at int, v *visit) {
 	if most := time.Until(v.Until) - leastLeft; most > time.Second {
 		v.HoldMS = most.Milliseconds() - rand.Int64N(most.Milliseconds()/2)
 	}
+}
+
+// join makes the page's host wait for the others at its address. It reports whether the host may be contacted.
+func (f *fetcher) join(at int, v *visit) bool {
+	var host int
+	if _, err := fmt.Sscanf(v.URL, "http://h%d.", &host); f.Shared == 1 || err != nil {
+		return true
+	}
+	var got answer
+	status, err := f.post(5*time.Second, f.Nodes[at]+"/v1/leases/"+v.Lease+"/join", fmt.Appendf(nil, `{"group":"198.51.100.%d"}`, host/f.Shared), &got)
+	if err == nil && status == http.StatusOK {
+		v.Lease = got.Lease
+		return true
+	}
+	if status != http.StatusUnprocessableEntity {
+		f.note("join %s of %s through %d: status %d, %v", v.Lease, v.URL, at, status, err)
+	}
+	return false
 }
 
 // done ends a lease through any node, and reports whether one acknowledged that.

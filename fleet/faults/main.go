@@ -35,6 +35,7 @@ import (
 type options struct {
 	faults, pages, hosts  int
 	known, partitions     int
+	shared                int
 	fetchers, workers     int
 	slow                  float64
 	leaseS                int
@@ -57,6 +58,7 @@ func main() {
 	flag.IntVar(&o.known, "known", 0, "how many other URLs the frontier has at first, all of them visited")
 	flag.IntVar(&o.partitions, "partitions", 1, "among how many partitions the fleet divides the hosts")
 	flag.IntVar(&o.hosts, "hosts", 150, "how many hosts")
+	flag.IntVar(&o.shared, "shared", 1, "how many hosts in a row have one address, to which they owe politeness together")
 	flag.IntVar(&o.fetchers, "fetchers", 3, "how many processes fetch")
 	flag.IntVar(&o.workers, "workers", 8, "how many workers each of them has")
 	flag.Float64Var(&o.slow, "slow", 0.04, "share of pages that take long, for which fetchers extend their leases")
@@ -110,7 +112,7 @@ func run(ctx context.Context, o options, l *links, out io.Writer) (err error) {
 	if !supported {
 		return errors.New("processes cannot be stopped and continued on this system")
 	}
-	if o.hosts < 1 || o.pages < o.hosts || o.fetchers < 1 || o.workers < 1 {
+	if o.hosts < 1 || o.shared < 1 || o.pages < o.hosts || o.fetchers < 1 || o.workers < 1 {
 		return errors.New("want at least a host, a fetcher, a worker, and a page for each host")
 	}
 	dir := o.keep
@@ -226,7 +228,7 @@ type trial struct {
 }
 
 func (t *trial) begin(ctx context.Context) error {
-	t.web = newWeb(t.seed, t.hosts, t.say)
+	t.web = newWeb(t.seed, t.hosts, t.shared, t.say)
 	host := "127.0.0.1"
 	if t.links != nil {
 		host = t.links.address(rest)
@@ -256,7 +258,7 @@ func (t *trial) begin(ctx context.Context) error {
 		return err
 	}
 	for i := range t.options.fetchers {
-		p, err := newFetcher(fetcherOrder{Name: fmt.Sprintf("f%d", i+1), Nodes: t.nodes.urls, Web: "http://" + l.Addr().String(), Workers: t.workers, Slow: t.slow, LeaseS: t.leaseS}, t.dir, t.say)
+		p, err := newFetcher(fetcherOrder{Name: fmt.Sprintf("f%d", i+1), Nodes: t.nodes.urls, Web: "http://" + l.Addr().String(), Workers: t.workers, Slow: t.slow, LeaseS: t.leaseS, Shared: t.shared}, t.dir, t.say)
 		if err == nil {
 			err = p.begin()
 		}

@@ -62,7 +62,8 @@ type web struct {
 	mu       sync.Mutex
 	r        *rand.Rand // guarded by mu
 	pages    []page     // guarded by mu
-	hosts    []host     // guarded by mu
+	hosts    []host     // guarded by mu; contacts are judged by the first host of an address
+	shared   int        // hosts that have an address in common
 	contacts []*contact // guarded by mu; in the order of their ends
 	fetched  int        // guarded by mu; pages
 	early    int        // guarded by mu
@@ -72,8 +73,8 @@ type web struct {
 	lastSeen time.Time  // guarded by mu; when a contact began
 }
 
-func newWeb(seed uint64, hosts int, say func(string, ...any)) *web {
-	return &web{say: say, r: rand.New(rand.NewPCG(seed, 1)), hosts: make([]host, hosts)}
+func newWeb(seed uint64, hosts, shared int, say func(string, ...any)) *web {
+	return &web{say: say, r: rand.New(rand.NewPCG(seed, 1)), hosts: make([]host, hosts), shared: shared}
 }
 
 // grow adds n pages, and returns the URLs of those that no page links to: one of each host.
@@ -168,7 +169,7 @@ func (w *web) begin(id int, v visit) (c *contact, takes time.Duration, links []s
 	defer w.mu.Unlock()
 	now := time.Now()
 	p := &w.pages[id]
-	h := &w.hosts[p.host]
+	h := &w.hosts[p.host/w.shared*w.shared]
 	c = &contact{visit: v, host: p.host, page: id, start: now}
 	takes = cmp.Or(time.Duration(v.HoldMS)*time.Millisecond, time.Duration(5+w.r.IntN(75))*time.Millisecond)
 	for _, l := range p.links {
@@ -199,7 +200,7 @@ func (w *web) end(c *contact, whole bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c.end = time.Now()
-	h := &w.hosts[c.host]
+	h := &w.hosts[c.host/w.shared*w.shared]
 	h.open--
 	h.last = c
 	w.contacts = append(w.contacts, c)
