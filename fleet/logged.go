@@ -83,7 +83,7 @@ func positioned(b *storage.Batch, change uint64) *storage.Batch {
 
 // poison ends the use of the store: the log may have what the store has not.
 func (s *logged) poison(err error) error {
-	s.err = fmt.Errorf("%w: partition %d: %w", storage.ErrReopen, s.partition, err)
+	s.err = fmt.Errorf("%w, for %w: partition %d: %w", storage.ErrReopen, storage.ErrMoved, s.partition, err)
 	go s.failed(s.err)
 	return s.err
 }
@@ -179,7 +179,7 @@ func (s *logged) release(leases []byte) error {
 	}
 	err := s.log(kindRelease, leases)
 	if s.err = err; err == nil {
-		s.err = storage.ErrReopen
+		s.err = fmt.Errorf("%w, for %w", storage.ErrReopen, storage.ErrMoved)
 	}
 	return err
 }

@@ -62,7 +62,9 @@ func TestALostAnswerIsNoFence(t *testing.T) {
 	l.engine = interrupted{e.fake, func() { require.NoError(t, other.fence()) }}
 	ended := make(chan error, 1)
 	l.failed = func(err error) { ended <- err }
-	require.ErrorIs(t, l.Commit(&storage.Batch{ID: 4}), storage.ErrReopen)
+	err = l.Commit(&storage.Batch{ID: 4})
+	require.ErrorIs(t, err, storage.ErrReopen)
+	require.ErrorIs(t, err, storage.ErrMoved)
 	require.ErrorIs(t, <-ended, errFenced)
 	require.ErrorIs(t, l.Commit(&storage.Batch{ID: 5}), storage.ErrReopen, "and takes no more")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // route is one method and path of the API.
@@ -333,7 +334,7 @@ func problemOf(err error) *problem {
 		kind, status = "full", http.StatusInsufficientStorage
 	case errors.Is(err, syscall.ENOSPC):
 		kind, status = "no-space", http.StatusInsufficientStorage
-	case errors.Is(err, ErrClosing), errors.Is(err, ErrWithheld), errors.Is(err, frontier.ErrClosed), errors.Is(err, errRoom), errors.Is(err, errBusy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrClosing), errors.Is(err, ErrWithheld), errors.Is(err, storage.ErrMoved), errors.Is(err, frontier.ErrClosed), errors.Is(err, errRoom), errors.Is(err, errBusy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		kind, status = "busy", http.StatusServiceUnavailable
 	case errors.As(err, &large):
 		return &problem{kind: "too-large", status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("the body is longer than %d bytes", large.Limit)}

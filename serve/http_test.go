@@ -161,17 +161,24 @@ func TestARuleThatNoCrawlCanHaveMakesNone(t *testing.T) {
 	assert.Equal(t, []string{DefaultCrawl}, x.s.CrawlNames())
 }
 
-// A server whose store must be opened again hands nothing out, and says that it is not ready.
+// A server whose store must be opened again hands nothing out, and says that it is not ready. If another
+// process has the store, the same request may succeed there.
 func TestALostStoreIsNotReady(t *testing.T) {
-	s := &harness.Fenced{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}
+	t.Run("lost", func(t *testing.T) { aLostStore(t, false, http.StatusInternalServerError) })
+	t.Run("moved", func(t *testing.T) { aLostStore(t, true, http.StatusServiceUnavailable) })
+}
+
+func aLostStore(t *testing.T, moved bool, status int) {
+	s := &harness.Fenced{Spill: spilltest.OpenMemory(t, spill.Options{}).Store, Moved: moved}
 	x := serveFrontier(t, frontier.Options{Spill: s, Delay: frontier.FixedDelay(0)}, Options{})
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1"}`)
 	x.ok("GET", "/readyz", "")
 	s.Lost.Store(true)
-	x.ask("POST", "/v1/urls", `{"url":"http://a.example/2"}`)
+	code, text := x.ask("POST", "/v1/urls", `{"url":"http://a.example/2"}`)
+	assert.Equal(t, status, code, text)
 	for range 2 {
 		code, text := x.ask("POST", "/v1/leases", `{}`)
-		assert.Equal(t, http.StatusInternalServerError, code, text)
+		assert.Equal(t, status, code, text)
 		assert.Contains(t, text, "opened again")
 		code, text = x.ask("GET", "/readyz", "")
 		assert.Equal(t, http.StatusServiceUnavailable, code, text)

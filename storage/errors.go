@@ -24,6 +24,10 @@ var ErrVersion = errors.New("frontier: another version's format")
 // are opened again. Nothing that was accepted is lost.
 var ErrReopen = errors.New("frontier: store must be opened again")
 
+// ErrMoved is wrapped beside ErrReopen by errors of a Spill whose store another process has now, or
+// soon this one again. The same call may succeed there.
+var ErrMoved = errors.New("the store is opened elsewhere")
+
 // CorruptError reports a stored record that cannot be decoded, or a damaged file of the store. The
 // damaged data is left in place: whether to delete it is for the caller to decide. spill.Repair
 // salvages the rest.

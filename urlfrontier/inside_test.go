@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/tempfile"
 	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -509,4 +510,14 @@ func TestListingsThatFail(t *testing.T) {
 	files, err := os.ReadDir(s.o.TempDir)
 	require.NoError(t, err)
 	require.Empty(t, files)
+}
+
+// What another process may answer is unavailable, and no failure.
+func TestAFrontierThatMovedIsUnavailable(t *testing.T) {
+	for err, code := range map[error]codes.Code{
+		fmt.Errorf("fenced: %w: %w", storage.ErrReopen, storage.ErrMoved): codes.Unavailable,
+		fmt.Errorf("broken: %w", storage.ErrReopen):                       codes.Internal,
+	} {
+		require.Equal(t, code, status.Code(statusOf(err)), err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -28,7 +29,7 @@ func statusOf(err error) error {
 		return nil
 	case errors.Is(err, frontier.ErrClosed):
 		return status.Error(codes.Unavailable, "the frontier is closing")
-	case errors.Is(err, serve.ErrWithheld):
+	case errors.Is(err, serve.ErrWithheld), errors.Is(err, storage.ErrMoved):
 		return status.Error(codes.Unavailable, err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()

@@ -115,12 +115,16 @@ func HookedWorld(t *testing.T, o frontier.Options) (*World, *Hooked) {
 // owner is another process now.
 type Fenced struct {
 	storage.Spill
-	Lost atomic.Bool
+	Lost  atomic.Bool
+	Moved bool // the errors say that another process has the store
 }
 
 // Commit implements storage.Spill.
 func (s *Fenced) Commit(b *storage.Batch) error {
 	if s.Lost.Load() {
+		if s.Moved {
+			return fmt.Errorf("fenced: %w: %w", storage.ErrReopen, storage.ErrMoved)
+		}
 		return fmt.Errorf("fenced: %w", storage.ErrReopen)
 	}
 	return s.Spill.Commit(b)
