@@ -31,9 +31,7 @@ const (
 	LeastStep = int64(time.Millisecond)
 	// lookEvery is how often the wall clock of the system is looked at, at most.
 	lookEvery = int64(time.Millisecond)
-	// firstDate is the date at which the clock was made. It is not 0, which Due returns for a time that has
-	// come: a wall clock that is set back shows the time at which the clock was made once more.
-	firstDate = 1
+	firstDate = 1 // at which the clock was made; not 0, which Due returns for a time that has come
 )
 
 // Clock relates moments, dates and the time of day. Make one with New.
