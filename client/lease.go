@@ -34,6 +34,7 @@ func (c *Client) Join(l *frontier.Lease, group string) error {
 	p, _ := errors.AsType[*ProblemError](err)
 	switch {
 	case err == nil:
+		x.Due, x.LeasedAt = l.Due, l.LeasedAt
 		*l = x
 	case p != nil && p.Type == "group-busy":
 		l.Group, err = group, frontier.ErrGroupBusy

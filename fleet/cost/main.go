@@ -38,6 +38,7 @@ var (
 	pages = flag.Int("pages", 8000, "how many `pages` are fetched for each figure")
 	urls  = flag.Int("urls", 60000, "how many `URLs` are added")
 	idle  = flag.Duration("idle", 30*time.Second, "how long nothing happens")
+	only  = flag.String("only", "", "one `row` of the table; empty: all")
 )
 
 // bench is a server or a fleet.
@@ -73,6 +74,9 @@ func run() error {
 		name              string
 		nodes, partitions int
 	}{{"one server", 1, 0}, {"a fleet", 3, 1}, {"4 partitions", 3, 4}, {"12 partitions", 3, 12}} {
+		if *only != "" && *only != x.name {
+			continue
+		}
 		if err := measure(x.name, binary, filepath.Join(dir, strings.ReplaceAll(x.name, " ", "-")), x.nodes, x.partitions); err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
 		}
@@ -146,12 +150,11 @@ func begin(name, binary, dir string, nodes, partitions int) (*bench, error) {
 	}
 	for i := range nodes {
 		at := fmt.Sprintf("127.0.0.1:%d", ports[i])
-		words := []string{"serve", "-quiet", "-dir", filepath.Join(dir, strconv.Itoa(i)), "-http", at, "-grpc", "off", "-delay", "1ms"}
+		words := []string{"serve", "-quiet", "-dir", filepath.Join(dir, strconv.Itoa(i)), "-http", at, "-grpc", "off", "-delay", "1ms", "-memory", "1G"}
 		if partitions > 0 {
 			words = append(words, "-fleet", "cost", "-node", fmt.Sprint("n", i), "-fleet-peers", strings.Join(peers, ","), "-fleet-partitions", strconv.Itoa(partitions))
 		}
 		cmd := exec.Command(binary, words...)
-		cmd.Stderr = os.Stderr
 		if err := cmd.Start(); err != nil {
 			return b, err
 		}

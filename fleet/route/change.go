@@ -147,7 +147,14 @@ func (c *call) postDo() error {
 				return err
 			}
 			o.set("lease", id)
-			return c.at([]*part{p}, func(*part) []byte { return o.bytes() })
+			permits, err := c.r.permits(a.Lease)
+			if err == nil {
+				err = c.at([]*part{p}, func(*part) []byte { return o.bytes() })
+			}
+			if err == nil {
+				c.endPermits([]*end{{permits: permits}})
+			}
+			return err
 		}
 		if a.Client != "" && a.Scope == "" {
 			a.Scope = "*"

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -60,9 +61,11 @@ func (r *Router) end(line []byte, id string) *end {
 	}
 	e.part, e.line = p, o
 	e.line.set("lease", own)
-	e.permits, _ = r.permits(id)
 	e.key = own + p.tail
-	if again := r.groups.of(e.key).again; !again.IsZero() {
+	if e.permits, e.err = r.permits(id); e.err != nil {
+		return e
+	}
+	if again := r.groups.of(e.key).again; again > 0 {
 		e.turn(again)
 	}
 	var all []json.RawMessage
@@ -157,12 +160,9 @@ func (c *call) end(all []*end) {
 			parts[i] = e.part
 		}
 	}
-	wg.Go(func() { c.endPermits(all) })
-	defer wg.Wait()
 	errs := c.inLines("/v1/done", parts, func(i int) []byte { return all[i].body() }, func(i int, b json.RawMessage) {
 		if all[i].answer, all[i].err = objectOf(b); all[i].err == nil {
 			all[i].merge()
-			c.r.groups.ended(all[i].key)
 		}
 	})
 	for i, e := range all {
@@ -170,6 +170,13 @@ func (c *call) end(all []*end) {
 			e.err = errs[e.part]
 		}
 	}
+	c.endPermits(slices.DeleteFunc(slices.Clone(all), func(e *end) bool {
+		over := len(e.permits) > 0 && e.ended()
+		if over {
+			c.r.groups.ended(e.key)
+		}
+		return !over
+	}))
 }
 
 // addLinks adds the links to other parts. An end whose links were not added is not reported.

@@ -411,28 +411,48 @@ func (c *call) forLease(p *part, path, id string) error {
 	if err != nil {
 		return err
 	}
-	permits, behind := c.r.permits(id)
-	extends := strings.HasSuffix(path, "/extend")
-	if extends {
-		if err := c.extendPermits(permits, body); err != nil {
-			return err
-		}
+	permits, err := c.r.permits(id)
+	if err != nil {
+		return err
 	}
 	after := time.Since(c.asked)
 	b, err := c.ask(context.WithoutCancel(c.q.Context()), p, asking{method: c.q.Method, path: path, body: body, wait: maxWait})
 	if err != nil {
 		return err
 	}
-	if c.q.Method == "DELETE" {
-		c.endPermits([]*end{{permits: permits}})
+	answer := json.RawMessage(p.routed(b, after))
+	var fresh []taken
+	if c.q.Method == "POST" && !strings.HasSuffix(path, "/extend") && bytes.Contains(b, []byte(`"lease":`)) {
+		fresh = []taken{{part: p, Leases: []json.RawMessage{b}}}
 	}
-	answer := p.routed(b, after)
-	if o, err := objectOf(answer); err == nil && len(permits) > 0 && o.text("lease") != "" {
-		o.set("lease", o.text("lease")+behind)
+	if len(permits) > 0 {
+		answer, err = c.withPermits(answer, permits)
+	}
+	if err == nil {
+		err = c.lend(answer, fresh...)
+	} else if len(fresh) > 0 {
+		c.giveBack(fresh[0])
+	}
+	if err != nil && len(fresh) > 0 {
+		c.endPermits([]*end{{permits: permits, line: object{{"uncontacted", json.RawMessage("true")}}}})
+	}
+	return err
+}
+
+// withPermits is a lease as a part answers, or that it has none any more, after its permits were treated in
+// the same way.
+func (c *call) withPermits(answer json.RawMessage, permits []permit) (json.RawMessage, error) {
+	o, err := objectOf(answer)
+	switch {
+	case err != nil:
+	case c.q.Method == "DELETE":
+		c.endPermits([]*end{{permits: permits}})
+	case c.q.Method == "POST": // what was handed back has another deadline, too
+		err = c.extend(permits, o.left())
+	}
+	if o.text("lease") != "" {
+		o.set("lease", o.text("lease")+behind(permits))
 		answer = o.bytes()
 	}
-	if c.q.Method == "POST" && !extends && bytes.Contains(b, []byte(`"lease":`)) { // a new one
-		return c.lend(answer, taken{part: p, Leases: []json.RawMessage{b}})
-	}
-	return c.lend(answer)
+	return answer, err
 }
