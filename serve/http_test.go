@@ -105,7 +105,12 @@ func TestAnImportThatBreaksOff(t *testing.T) {
 func TestTheGapOfALease(t *testing.T) {
 	x := serveFrontier(t, frontier.Options{Delay: frontier.FixedDelay(3 * time.Second)}, Options{})
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/"}`)
-	assert.EqualValues(t, 3, x.ok("GET", "/v1/leases/"+x.lease()["lease"].(string), "")["gap_s"])
+	id := x.lease()["lease"].(string)
+	assert.EqualValues(t, 3, x.ok("GET", "/v1/leases/"+id, "")["gap_s"])
+	assert.Empty(t, x.ok("GET", "/v1/leases/-,AAAAAAAAAAAAAAAA", "")["leases"])
+	several := x.ok("GET", "/v1/leases/"+id+",-,"+id, "")["leases"].([]any)
+	assert.Len(t, several, 2)
+	assert.Equal(t, id, several[1].(map[string]any)["lease"])
 }
 
 // What is left of one crawl does not keep another from its end.

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -399,8 +401,18 @@ func (c *call) replyLease(l *frontier.Lease) error {
 	return nil
 }
 
-// getLease responds with a lease's current state.
+// getLease responds with a lease's current state, or with those of several, but for leases that have ended.
 func (s *Service) getLease(c *call) error {
+	if ids := strings.Split(c.r.PathValue("id"), ","); len(ids) > 1 {
+		b := []byte(`{"leases":[`)
+		for _, id := range ids {
+			if l, err := s.lease(id); err == nil {
+				b = append(s.appendLease(b, &l, c.asked), ',')
+			}
+		}
+		c.send(http.StatusOK, "application/json", append(bytes.TrimSuffix(b, []byte(",")), "]}\n"...))
+		return nil
+	}
 	l, err := c.lease()
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 
 const (
 	endsAtOnce = 500
-	looksAt    = 16 // leases that one request looks at, at once
+	looksAt    = 100 // leases that a part is asked for at once
 )
 
 // end is the end of a lease.
@@ -101,42 +101,76 @@ func (e *end) body() []byte {
 // goneText is the reason to refuse a link as the server refuses it, or as it would.
 const goneText = "the crawl was deleted and forgotten while the page was fetched, or never had a name"
 
-// inherit gives the links to other parts what they have of their page: its crawl, and a depth one greater.
-func (c *call) inherit(e *end) {
-	b, err := c.ask(c.q.Context(), e.part, asking{method: "GET", path: "/v1/leases/" + url.PathEscape(e.line.text("lease"))})
-	var page struct {
-		URL, Crawl string
-		Depth      int
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &page)
-	}
-	if err != nil {
-		e.over = problemOf(err).kind == "not-leased"
-		if !e.over {
-			e.err = err
+// pages asks the parts for the pages of ends with links to other parts, looksAt leases at once.
+func (c *call) pages(all []*end) {
+	by := map[*part][]*end{}
+	for _, e := range all {
+		if e.err == nil && e.away > 0 {
+			by[e.part] = append(by[e.part], e)
 		}
-		return
 	}
-	gone := strings.HasPrefix(page.Crawl, "crawl:")
+	var wg sync.WaitGroup
+	for p, of := range by {
+		wg.Go(func() {
+			for some := range slices.Chunk(of, looksAt) {
+				c.inherit(p, some)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// inherit gives the links of one part's pages to other parts what they have of their page: its crawl, and a depth one
+// greater.
+func (c *call) inherit(p *part, ends []*end) {
+	ids := []string{"-"} // a list, also of one
+	for _, e := range ends {
+		ids = append(ids, url.PathEscape(e.line.text("lease")))
+	}
+	type page struct {
+		Lease, URL, Crawl string
+		Depth             int
+	}
+	var got struct{ Leases []page }
+	b, err := c.ask(c.q.Context(), p, asking{method: "GET", path: "/v1/leases/" + strings.Join(ids, ",")})
+	if err == nil {
+		err = json.Unmarshal(b, &got)
+	}
+	pages := map[string]page{}
+	for _, x := range got.Leases {
+		pages[x.Lease] = x
+	}
+	for _, e := range ends {
+		if e.err = err; err == nil {
+			page, out := pages[e.line.text("lease")]
+			if e.over = !out; out && page.URL != "" { // otherwise the lease was for a contact
+				c.bequeath(e, page.Crawl, page.Depth)
+			}
+		}
+	}
+}
+
+// bequeath completes the links of a page to other parts.
+func (c *call) bequeath(e *end, crawl string, depth int) {
+	gone := strings.HasPrefix(crawl, "crawl:")
 	if gone { // unless that is a name
-		_, err = c.ask(c.q.Context(), e.part, asking{method: "GET", path: "/v1/crawls/" + url.PathEscape(page.Crawl)})
+		_, err := c.ask(c.q.Context(), e.part, asking{method: "GET", path: "/v1/crawls/" + url.PathEscape(crawl)})
 		gone = err != nil
 	}
 	for i := range e.links {
 		x := &e.links[i]
 		o, err := objectOf(x.line)
-		if x.part == e.part || err != nil || page.URL == "" {
-			continue // the lease was for a contact
+		if x.part == e.part || err != nil {
+			continue
 		}
 		if v, _ := o.find("depth"); v == nil {
-			o.set("depth", page.Depth+1)
+			o.set("depth", depth+1)
 		}
 		if strings.TrimSpace(o.text("crawl")) == "" {
 			if gone {
 				x.verdict, _ = json.Marshal(verdict{ID: o.text("id"), Status: "refused", Error: goneText})
 			}
-			o.set("crawl", page.Crawl)
+			o.set("crawl", crawl)
 		}
 		x.line = o.bytes()
 	}
@@ -144,15 +178,7 @@ func (c *call) inherit(e *end) {
 
 // end ends leases, and sets the answers.
 func (c *call) end(all []*end) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, looksAt)
-	for _, e := range all {
-		if e.err == nil && e.away > 0 {
-			slots <- struct{}{}
-			wg.Go(func() { c.inherit(e); <-slots })
-		}
-	}
-	wg.Wait()
+	c.pages(all)
 	c.addLinks(all)
 	parts := make([]*part, len(all))
 	for i, e := range all {

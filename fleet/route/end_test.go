@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -139,6 +140,36 @@ func TestNoLinkIsLost(t *testing.T) {
 	l = x.leases(`{"crawls":["crawl:4"]}`)["http://"+a+"/4"]
 	got = x.ok("POST", "/v1/leases/"+l["lease"].(string)+"/done", strings.ReplaceAll(end, "/1", "/5"))
 	assert.EqualValues(t, 2, got["added"], "that is its name")
+}
+
+// Pages with links to other parts cost a few requests for all of them, and the links inherit from their own page.
+func TestManyPagesWithLinksElsewhere(t *testing.T) {
+	x := route(t, "a", "b")
+	const pages = looksAt + 20
+	var urls, ends strings.Builder
+	for i := range pages {
+		fmt.Fprintf(&urls, `{"url":"http://%s/%d","crawl":"c%d","depth":%d}`+"\n", x.host("a", i), i, i%3, i%5)
+	}
+	x.ok("POST", "/v1/urls", urls.String(), "Content-Type", "application/x-ndjson")
+	leases := x.leases(fmt.Sprintf(`{"max":%d}`, pages))
+	require.Len(t, leases, pages)
+	for url, l := range leases {
+		fmt.Fprintf(&ends, `{"lease":%q,"add":[{"url":"http://%s/of/%s"}]}`+"\n", l["lease"], x.host("b", 0), url[strings.LastIndexByte(url, '/')+1:])
+	}
+	asked := x.parts["a"].asked.Load()
+	code, text := x.ask("POST", "/v1/done", ends.String(), ndjson...)
+	require.Equal(t, 200, code)
+	require.NotContains(t, text, "error")
+	assert.LessOrEqual(t, x.parts["a"].asked.Load()-asked, int64(4), "two to look at the pages, and at most two to end them")
+	for range pages {
+		for url, l := range x.leases(`{"wait_s":5,"host":"` + x.host("b", 0) + `"}`) {
+			n, err := strconv.Atoi(url[strings.LastIndexByte(url, '/')+1:])
+			require.NoError(t, err)
+			assert.Equal(t, []any{fmt.Sprint("c", n%3), float64(n%5 + 1)}, []any{l["crawl"], l["depth"]}, url)
+			x.ok("POST", "/v1/leases/"+l["lease"].(string)+"/done", "")
+		}
+	}
+	assert.Zero(t, x.leased())
 }
 
 func TestLeasesAreChangedWhereTheyAre(t *testing.T) {
