@@ -349,19 +349,6 @@ func (w *Writer) publish(name string, lines []string) error {
 	return nil
 }
 
-// Rotate finishes the file that is being written; the next record begins another.
-func (w *Writer) Rotate() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return ErrClosed
-	}
-	if w.file == nil {
-		return nil
-	}
-	return w.finish()
-}
-
 // Close finishes the file that is being written.
 func (w *Writer) Close() error {
 	w.mu.Lock()

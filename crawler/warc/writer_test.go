@@ -214,8 +214,7 @@ func TestRotationAndIndex(t *testing.T) {
 	for i := range 4 {
 		require.NoError(t, w.WriteExchange(page(fmt.Sprint("http://a.example/", i), "x")))
 	}
-	require.NoError(t, w.Rotate())
-	require.NoError(t, w.Rotate())
+	rotate(t, w)
 	names, _ := os.ReadDir(dir)
 	assert.Len(t, names, 4)
 }
