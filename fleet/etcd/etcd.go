@@ -68,9 +68,10 @@ const (
 
 // Engine is a fleet.Engine on a server in this process.
 type Engine struct {
-	server *embed.Etcd
-	client *clientv3.Client
-	scheme string // of the servers' addresses
+	server  *embed.Etcd
+	client  *clientv3.Client
+	scheme  string // of the servers' addresses
+	appends appends
 }
 
 var _ fleet.Engine = (*Engine)(nil)
@@ -100,7 +101,9 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 		if err = os.Remove(filepath.Join(o.Dir, beginsName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			break
 		}
-		return &Engine{server, v3client.New(server.Server), cfg.AdvertisePeerUrls[0].Scheme}, nil
+		e := &Engine{server: server, client: v3client.New(server.Server), scheme: cfg.AdvertisePeerUrls[0].Scheme}
+		e.appends.kv = e.client
+		return e, nil
 	case err = <-server.Err():
 	case <-server.Server.StopNotify():
 		err = errors.New("the server stopped")
@@ -195,6 +198,7 @@ func (e *Engine) Failed() <-chan error { return e.server.Err() }
 func (e *Engine) Close() error {
 	err := e.client.Close()
 	e.server.Close()
+	e.appends.going.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil // what its watches say
 	}
@@ -216,18 +220,16 @@ func (e *Engine) Get(ctx context.Context, key string) (fleet.Entry, error) {
 	return fleet.Entry{Key: key, Value: a.Kvs[0].Value, Revision: uint64(a.Kvs[0].ModRevision)}, nil
 }
 
+// writeTime is how long a write may take. What was on its way to a leader that ended is lost, and etcd notices
+// that 9 s later: until then nothing would be written.
+const writeTime = 2 * election
+
 // Put is for the fleet.
 func (e *Engine) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	key = tableKey(key)
-	return e.write(ctx, clientv3.Compare(clientv3.ModRevision(key), "=", int64(revision)), clientv3.OpPut(key, string(value)))
-}
-
-// write does what then says if is holds. What was on its way to a leader that ended is lost, and etcd notices
-// that 9 s later: until then nothing would be written.
-func (e *Engine) write(ctx context.Context, is clientv3.Cmp, then ...clientv3.Op) (revision uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*election)
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	a, err := e.client.Txn(ctx).If(is).Then(then...).Commit()
+	key = tableKey(key)
+	a, err := e.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", int64(revision))).Then(clientv3.OpPut(key, string(value))).Commit()
 	switch {
 	case err != nil:
 		return 0, err
@@ -272,8 +274,10 @@ func (e *Engine) Append(ctx context.Context, p int, last uint64, record []byte) 
 	if last != 0 {
 		is = clientv3.Compare(clientv3.Value(endKey(p)), "=", number(last))
 	}
-	_, err := e.write(ctx, is, clientv3.OpPut(endKey(p), number(last+1)), clientv3.OpPut(logKey(p, last+1), string(record)))
-	return last + 1, err
+	return last + 1, e.appends.add(ctx, &appending{
+		partition: p, is: is, then: []clientv3.Op{clientv3.OpPut(endKey(p), number(last+1)), clientv3.OpPut(logKey(p, last+1), string(record))}, size: len(record),
+		done: make(chan error, 1),
+	})
 }
 
 func number(n uint64) string { return string(binary.BigEndian.AppendUint64(nil, n)) }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -134,6 +135,52 @@ func TestContract(t *testing.T) {
 	for data = nil; string(data) != "on"; _, data, _ = c.Last(ctx, 7) { // an attempt may have been successful without an answer
 		_, _ = c.Append(ctx, 7, last, []byte("on"))
 	}
+}
+
+// Logs of many partitions grow in common writes: each append counts by itself, whatever becomes of the others.
+func TestAppendsOfManyPartitions(t *testing.T) {
+	all, _ := three(t)
+	const partitions, records = 12, 30
+	before, err := all[0].Get(t.Context(), "none")
+	require.NoError(t, err)
+	require.Zero(t, before)
+	first, err := all[0].Put(t.Context(), "first", nil, 0)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	var won [partitions][records + 1]atomic.Int32
+	for p := range partitions {
+		for rival := range 2 { // each record has two writers at one server, of which one must win
+			wg.Go(func() {
+				for last := range uint64(records) {
+					n, err := all[p%2].Append(t.Context(), p, last, fmt.Appendf(nil, "%d of %d", last+1, rival))
+					if err == nil {
+						won[p][n].Add(1)
+					} else if !errors.Is(err, fleet.ErrConflict) {
+						t.Error(err)
+						return
+					}
+					for n < last+1 && t.Context().Err() == nil { // the other has written it, or will have
+						n, _, _ = all[2].Last(t.Context(), p)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for p := range partitions {
+		n := 0
+		require.NoError(t, all[2].Read(t.Context(), p, 0, records, func(number uint64, _ []byte) error {
+			n++
+			require.EqualValues(t, n, number)
+			require.EqualValues(t, 1, won[p][number].Load(), "record %d of %d", number, p)
+			return nil
+		}))
+		require.Equal(t, records, n)
+	}
+	last, err := all[0].Put(t.Context(), "last", nil, 0)
+	require.NoError(t, err)
+	t.Logf("%d records in %d writes", partitions*records, last-first-1)
+	require.Less(t, last-first-1, uint64(partitions*records))
 }
 
 func TestPortsAreChecked(t *testing.T) {
