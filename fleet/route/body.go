@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier/internal/urllist"
 )
@@ -193,31 +194,58 @@ type member struct {
 	value json.RawMessage
 }
 
-// objectOf takes an object apart.
+// objectOf takes an object apart. Its values are parts of b.
 func objectOf(b []byte) (o object, err error) {
-	d := json.NewDecoder(bytes.NewReader(b))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	if b = bytes.TrimLeft(b, " \t\r\n"); len(b) == 0 || b[0] != '{' || !json.Valid(b) {
 		return nil, errBody
 	}
-	for d.More() {
-		var m member
-		t, err := d.Token()
-		if err == nil {
-			m.name, _ = t.(string)
-			err = d.Decode(&m.value)
+	for i := 1; ; { // all that is left to find is where values end
+		name := valueAt(b, i)
+		if name == nil {
+			return o, nil
 		}
-		if err != nil {
+		var m member
+		if m.name = string(name[1 : len(name)-1]); bytes.IndexByte(name, '\\') >= 0 || !utf8.Valid(name) {
+			err = json.Unmarshal(name, &m.name)
+		}
+		i = cap(b) - cap(name) + len(name)
+		m.value = valueAt(b, i+bytes.IndexByte(b[i:], ':')+1)
+		i = cap(b) - cap(m.value) + len(m.value)
+		if o = append(o, m); err != nil {
 			return nil, err
 		}
-		o = append(o, m)
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, err
+}
+
+// valueAt returns the next value of valid JSON, or nil at the end of the object.
+func valueAt(b []byte, i int) json.RawMessage {
+	for b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n' || b[i] == ',' {
+		i++
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errBody
+	if b[i] == '}' {
+		return nil
 	}
-	return o, nil
+	depth, text := 0, false
+	for end := i; ; end++ {
+		switch c := b[end]; {
+		case text && c == '\\':
+			end++
+		case c == '"':
+			text = !text
+			if !text && depth == 0 {
+				return b[i : end+1]
+			}
+		case text:
+		case c == '{' || c == '[':
+			depth++
+		case (c == '}' || c == ']') && depth > 0:
+			if depth--; depth == 0 {
+				return b[i : end+1]
+			}
+		case depth == 0 && (c == ',' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n'):
+			return b[i:end]
+		}
+	}
 }
 
 // find returns the value of a member, nil if it is missing or null, and whether it is there more than once.
