@@ -149,7 +149,7 @@ func TestAppendsOfManyPartitions(t *testing.T) {
 	var wg sync.WaitGroup
 	var won [partitions][records + 1]atomic.Int32
 	for p := range partitions {
-		for rival := range 2 { // each record has two writers at one server, of which one must win
+		for rival := range 2 { // each record has two writers, and one of them must win
 			wg.Go(func() {
 				for last := range uint64(records) {
 					n, err := all[p%2].Append(t.Context(), p, last, fmt.Appendf(nil, "%d of %d", last+1, rival))

@@ -441,8 +441,8 @@ func (c *call) forLease(p *part, path, id string) error {
 	return err
 }
 
-// withPermits is a lease as a part answers, or that it has none any more, after its permits were treated in
-// the same way.
+// withPermits extends or ends the permits of a lease as its part has done with the lease, and completes the part's
+// answer.
 func (c *call) withPermits(answer json.RawMessage, permits []permit) (json.RawMessage, error) {
 	o, err := objectOf(answer)
 	switch {
