@@ -258,7 +258,7 @@ func (r *recovery) queueLog() {
 		case r.superseded(x, seq):
 			r.outdated(x, seq)
 			c.Records.Discard(x.ref)
-		case x.due <= c.Date(0) && c.DeadIn(c.Queues.At(x.queue)).Seq < seq: // else a deletion finds it
+		case x.due <= 0 && c.DeadIn(c.Queues.At(x.queue)).Seq < seq: // else a deletion finds it
 			came = append(came, seq)
 		default:
 			c.Schedule(x.queue, x.ref, x.due)

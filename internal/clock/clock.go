@@ -1,10 +1,10 @@
 // Package clock relates the two kinds of time of a frontier, and detects when the wall clock was
 // set. It owns the last readings of both clocks.
 //
-// Both kinds are in nanoseconds. A moment is measured by a monotonic clock, which cannot be set: when a
-// host may be contacted, when a lease ends, the current time. A date is measured by the wall clock: when a
-// scheduled URL is due, when a block or the period of a limit ends. When the clock is made the moment is 0
-// and the date is firstDate; how far dates are ahead is the lead. The time of day is that of the wall clock.
+// Both kinds are in nanoseconds since the clock was made. A moment is measured by a monotonic clock,
+// which cannot be set: when a host may be contacted, when a lease ends, the current time. A date is
+// measured by the wall clock: when a scheduled URL is due, when a block or the period of a limit ends.
+// Their difference is the lead, which is 0 at first. The time of day is that of the wall clock.
 //
 // Look must not run twice at once: its caller holds the frontier's lock. All other methods need no
 // lock.
@@ -31,14 +31,13 @@ const (
 	LeastStep = int64(time.Millisecond)
 	// lookEvery is how often the wall clock of the system is looked at, at most.
 	lookEvery = int64(time.Millisecond)
-	firstDate = 1 // at which the clock was made; not 0, which Due returns for a time that has come
 )
 
 // Clock relates moments, dates and the time of day. Make one with New.
 type Clock struct {
 	source Source // nil: the system's
 	start  time.Time
-	day0   time.Time     // date 0: before start, and without its reading of the steady clock
+	day0   time.Time     // start without its reading of the steady clock
 	began  time.Duration // reading of source at start
 	anchor atomic.Pointer[anchor]
 	next   atomic.Int64 // moment at which to look at the wall clock again
@@ -63,8 +62,8 @@ func New(source Source) *Clock {
 	} else {
 		c.start, c.began = source.Now(), source.Elapsed()
 	}
-	c.day0 = c.start.Round(0).Add(-firstDate)
-	c.anchor.Store(&anchor{wall: c.start, lead: firstDate, least: firstDate, taken: firstDate})
+	c.day0 = c.start.Round(0)
+	c.anchor.Store(&anchor{wall: c.start})
 	return c
 }
 
@@ -189,12 +188,14 @@ func (c *Clock) Gained() int64 {
 // Date is the date of a time of day.
 func (c *Clock) Date(t time.Time) int64 { return int64(t.Sub(c.day0)) }
 
-// Due is Date for the due time of a URL: 0 if the time is not later than now, instant.Far at most.
+// Due is Date for the due time of a URL: 0 if the time is not later than now, instant.Far at most. The time at
+// which the clock was made, which comes once more if the wall clock is set back, is a nanosecond earlier:
+// so it is stored as what it is.
 func (c *Clock) Due(t time.Time) int64 {
 	if !t.After(c.timeOfDay()) {
 		return 0
 	}
-	return min(cmp.Or(c.Date(t), 1), instant.Far)
+	return min(cmp.Or(c.Date(t), -1), instant.Far)
 }
 
 // Day is the time of day of a date; the end of the year 9999 for instant.Far and instant.Never.

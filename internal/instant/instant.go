@@ -1,7 +1,7 @@
 // Package instant converts the times of a frontier to their stored form, and back. It has no state.
 //
-// A moment or date is in nanoseconds since the frontier was opened, or, of dates, since the nanosecond
-// before; the stored form is Unix milliseconds.
+// A moment or date is in nanoseconds since the frontier was opened; the stored form is Unix
+// milliseconds.
 package instant
 
 import (
@@ -15,8 +15,8 @@ const Never int64 = math.MaxInt64
 // Far is a date more than 290 years after Open, whichever: int64 cannot express it.
 const Far = Never - 1
 
-// None says that there is no date: it is earlier than any. Dates are negative while a clock is set
-// back behind the time of Open.
+// None says that there is no date: it is earlier than any. 0 is the date of Open, and dates are
+// negative while a clock is set back behind that.
 const None int64 = math.MinInt64
 
 // LastMoment is where time stops if a clock leaps centuries ahead: a time ten years later is still
