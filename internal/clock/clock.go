@@ -189,8 +189,7 @@ func (c *Clock) Gained() int64 {
 func (c *Clock) Date(t time.Time) int64 { return int64(t.Sub(c.day0)) }
 
 // Due is Date for the due time of a URL: 0 if the time is not later than now, instant.Far at most. The time at
-// which the clock was made, which comes once more if the wall clock is set back, is a nanosecond earlier:
-// so it is stored as what it is.
+// which the clock was made is the nanosecond before, which is stored as that time.
 func (c *Clock) Due(t time.Time) int64 {
 	if !t.After(c.timeOfDay()) {
 		return 0
