@@ -401,7 +401,7 @@ func (c *call) replyLease(l *frontier.Lease) error {
 	return nil
 }
 
-// getLease responds with a lease's current state, or with those of several, but for leases that have ended.
+// getLease responds with a lease's current state. Of several leases it leaves out those that have ended.
 func (s *Service) getLease(c *call) error {
 	if ids := strings.Split(c.r.PathValue("id"), ","); len(ids) > 1 {
 		b := []byte(`{"leases":[`)

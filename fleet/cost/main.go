@@ -43,7 +43,6 @@ var (
 
 // bench is a server or a fleet.
 type bench struct {
-	name  string
 	nodes []*exec.Cmd
 	at    []string
 	from  time.Duration // CPU time at the beginning of a measurement
@@ -85,7 +84,7 @@ func run() error {
 }
 
 func measure(name, binary, dir string, nodes, partitions int) error {
-	b, err := begin(name, binary, dir, nodes, partitions)
+	b, err := begin(binary, dir, nodes, partitions)
 	defer b.end()
 	if err != nil {
 		return err
@@ -128,8 +127,8 @@ func measure(name, binary, dir string, nodes, partitions int) error {
 func hostOf(n int) string { return fmt.Sprintf("www.site%d.example", n) }
 
 // begin starts the processes, and waits until all answer.
-func begin(name, binary, dir string, nodes, partitions int) (*bench, error) {
-	b := &bench{name: name}
+func begin(binary, dir string, nodes, partitions int) (*bench, error) {
+	b := &bench{}
 	ports := make([]int, 2*nodes)
 	for i := range ports {
 		for tries := 0; ports[i] == 0; tries++ { // below those of outgoing connections
@@ -139,7 +138,6 @@ func begin(name, binary, dir string, nodes, partitions int) (*bench, error) {
 			} else if err != nil {
 				continue
 			}
-			defer l.Close()
 			ports[i] = l.Addr().(*net.TCPAddr).Port
 			_ = l.Close()
 		}

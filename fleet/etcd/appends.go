@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	writesAtOnce = 2       // what comes while so many are under way goes into the next
+	writesAtOnce = 2       // what comes while two are under way goes into the next
 	appendsMost  = 32      // in a write
 	bytesMost    = 2 << 20 // of them
 )

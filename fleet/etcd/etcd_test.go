@@ -141,9 +141,6 @@ func TestContract(t *testing.T) {
 func TestAppendsOfManyPartitions(t *testing.T) {
 	all, _ := three(t)
 	const partitions, records = 12, 30
-	before, err := all[0].Get(t.Context(), "none")
-	require.NoError(t, err)
-	require.Zero(t, before)
 	first, err := all[0].Put(t.Context(), "first", nil, 0)
 	require.NoError(t, err)
 	var wg sync.WaitGroup

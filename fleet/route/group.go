@@ -100,7 +100,7 @@ func (g *groups) of(id string) joined {
 	return g.leases[id]
 }
 
-// ended forgets a lease, but for what a repetition of its end must say once more.
+// ended forgets a lease. It keeps one that was refused, whose end says the same again when it is repeated.
 func (g *groups) ended(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
