@@ -45,13 +45,6 @@ func askFleet(ctx context.Context, dir, method, query string) (state *fleet.Stat
 	return state, err
 }
 
-// divided is the error of commands in the folder of a machine whose fleet has several partitions.
-type divided struct{ state *fleet.State }
-
-func (d divided) Error() string {
-	return fmt.Sprintf("the hosts of this fleet are divided over %d partitions: use the HTTP API of any machine, which answers for all of them", len(d.state.Partitions))
-}
-
 func drainCommand() *cli.Command {
 	return &cli.Command{
 		Name: "drain", Usage: "let a machine of a fleet hand the frontier over, and take it no more until it is started again",
@@ -213,11 +206,12 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		if division, err = s.divide(x, log); err != nil {
 			return err
 		}
+		public.addLocal(s.dir, log)
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)
 		routed := make(chan error, 1)
 		go func() {
-			routed <- answerRouted(ctx, division, public["http"], s.tls, s.grace)
+			routed <- answerRouted(ctx, division, public["http"], public["console"], s.tls, s.grace)
 			stop()
 		}()
 		defer func() {
@@ -273,10 +267,15 @@ func (s *server) divide(x *crossing.Crossing, log *slog.Logger) (o route.Options
 		address := fmt.Sprintf("localhost:%d", p+1) // no server listens there: the port is the partition
 		parts[strconv.Itoa(p)], numbers[address] = []string{"http://" + address}, p
 		x.Add("http", p, nil)
+		x.Add("console", p, nil)
 	}
-	inside := &http.Transport{MaxIdleConnsPerHost: max(16, 512/len(parts)), IdleConnTimeout: time.Minute, DisableCompression: true}
-	inside.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
-		return x.Dial("http", numbers[address]), nil
+	inside := func(name string) http.RoundTripper {
+		return &http.Transport{
+			DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
+				return x.Dial(name, numbers[address]), nil
+			},
+			MaxIdleConnsPerHost: max(16, 512/len(parts)), IdleConnTimeout: time.Minute, DisableCompression: true,
+		}
 	}
-	return route.Options{Parts: parts, Fleet: true, Transport: inside, Names: s.names, MaxRequests: s.most, MaxBuffered: int64(s.buffered), Logger: log}, nil
+	return route.Options{Parts: parts, Fleet: true, Transport: inside("http"), Consoles: inside("console"), Names: s.names, MaxRequests: s.most, MaxBuffered: int64(s.buffered), Logger: log}, nil
 }

@@ -59,9 +59,6 @@ func reaching(reach func(context.Context, string) (*reached, error), name, args,
 				return err
 			}
 			c, err := reach(ctx, cmd.String("dir"))
-			if d := (divided{}); name == "status" && errors.As(err, &d) {
-				return newPrinter(cmd).show(d.state, d.state.Lines()...)
-			}
 			if err != nil {
 				return err
 			}
@@ -216,10 +213,12 @@ func operateCommands() []*cli.Command {
 
 func status(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 	s, err := c.Status(ctx)
-	if err != nil {
+	of, _ := askFleet(ctx, cmd.String("dir"), "GET", "") // nil without a fleet
+	if err != nil && of != nil {
+		return fmt.Errorf("%w\n%s", err, strings.Join(of.Lines(), "\n"))
+	} else if err != nil {
 		return err
 	}
-	of, _ := askFleet(ctx, cmd.String("dir"), "GET", "") // nil without a fleet
 	return out.status(s, c.running, of)
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/urlfrontier"
 )
@@ -130,18 +131,19 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	path, asked := socketPath(dir)
 	if asked == nil {
 		c := console.Dial(path)
-		if _, asked = c.Due(ctx, 0); asked == nil {
+		var f *fleet.State
+		if _, asked = c.Due(ctx, 0); asked != nil {
+			f, _ = askFleet(ctx, dir, "GET", "")
+		}
+		if asked == nil || f != nil && len(f.Partitions) > 1 { // some of which may answer
 			return &reached{c, true, func() error { c.Close(); return nil }}, nil
 		}
-		c.Close()
+		if c.Close(); f != nil {
+			return nil, fmt.Errorf("no machine of the fleet answers for the frontier (%w)\n%s", asked, strings.Join(f.Lines(), "\n"))
+		}
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
-	}
-	if f, err := askFleet(ctx, dir, "GET", ""); err == nil && len(f.Partitions) > 1 {
-		return nil, divided{f}
-	} else if err == nil {
-		return nil, fmt.Errorf("no machine of the fleet answers for the frontier (%w)\n%s", asked, strings.Join(f.Lines(), "\n"))
 	}
 	if err := hasCrawl(dir); err != nil {
 		return nil, err

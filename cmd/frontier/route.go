@@ -124,11 +124,12 @@ func (s *router) run(ctx context.Context, log *slog.Logger) error {
 		return fmt.Errorf("-http: %w", err)
 	}
 	defer at.Close()
-	return answerRouted(ctx, route.Options{Parts: s.parts, Names: s.names, MaxRequests: s.most, Logger: log}, at, s.tls, s.grace)
+	return answerRouted(ctx, route.Options{Parts: s.parts, Names: s.names, MaxRequests: s.most, Logger: log}, at, nil, s.tls, s.grace)
 }
 
-// answerRouted answers for several parts until ctx ends, and then finishes the requests under way.
-func answerRouted(ctx context.Context, o route.Options, at net.Listener, secure *tls.Config, grace time.Duration) error {
+// answerRouted answers for several parts until ctx ends, and then finishes the requests under way. Commands come
+// to local, unless it is nil.
+func answerRouted(ctx context.Context, o route.Options, at, local net.Listener, secure *tls.Config, grace time.Duration) error {
 	r, err := route.New(o)
 	if err != nil {
 		return err
@@ -140,6 +141,11 @@ func answerRouted(ctx context.Context, o route.Options, at net.Listener, secure 
 	web := &http.Server{
 		Handler: r.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnState: newConnections(o.MaxRequests, o.Logger).state, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	}
+	if local != nil {
+		commands := &http.Server{Handler: r.Commands(), ReadHeaderTimeout: 10 * time.Second}
+		go func() { _ = commands.Serve(local) }()
+		defer commands.Close()
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(at) }()

@@ -121,25 +121,29 @@ func (l *lines) next() ([]byte, error) {
 		return l.object()
 	}
 	for {
-		var line []byte
-		for {
-			b, err := l.in.ReadSlice('\n')
-			if line = append(line, b...); len(line) > maxLine+1 {
-				return nil, errLong
-			}
-			if err == nil || len(line) > 0 && errors.Is(err, io.EOF) {
-				break
-			}
-			if errors.Is(err, bufio.ErrBufferFull) {
-				err = l.c.grow(2 * len(b))
-			}
-			if err != nil {
-				return nil, err
-			}
+		line, err := l.line()
+		if line = bytes.TrimSpace(line); err != nil || len(line) > 0 && (!l.text || line[0] != '#') {
+			return line, err
 		}
-		l.number++
-		if line = bytes.TrimSpace(line); len(line) > 0 && (!l.text || line[0] != '#') {
-			return line, nil
+	}
+}
+
+// line returns the next line, without its end.
+func (l *lines) line() (line []byte, err error) {
+	for {
+		b, err := l.in.ReadSlice('\n')
+		if line = append(line, b...); len(line) > maxLine+1 {
+			return nil, errLong
+		}
+		if err == nil || len(line) > 0 && errors.Is(err, io.EOF) {
+			l.number++
+			return bytes.TrimSuffix(line, []byte("\n")), nil
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = l.c.grow(2 * len(b))
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 }

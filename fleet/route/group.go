@@ -345,7 +345,7 @@ func (c *call) endPermits(all []*end) {
 	if len(lines) == 0 {
 		return
 	}
-	on := &call{r: c.r, q: c.q.WithContext(context.WithoutCancel(c.q.Context()))} // the client may have gone
+	on := &call{r: c.r, client: c.r.client, q: c.q.WithContext(context.WithoutCancel(c.q.Context()))} // the client may have gone
 	errs := on.inLines("/v1/done", parts, func(i int) []byte { return lines[i] }, func(int, json.RawMessage) {})
 	for p, err := range errs {
 		c.r.o.Logger.Warn("a group waits until the deadline of a lease", "partition", p.name, "error", err)

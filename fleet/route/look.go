@@ -422,8 +422,8 @@ func (c *call) copyLines(body io.Reader, left *int, paged bool) (next string, er
 	}
 }
 
-// getReady says which parts are ready: one is enough.
-func (c *call) getReady() error {
+// notReady says which parts are not ready, and why.
+func (c *call) notReady() map[string]string {
 	ctx, cancel := context.WithTimeout(c.q.Context(), 5*time.Second)
 	defer cancel()
 	c.q = c.q.WithContext(ctx)
@@ -434,11 +434,17 @@ func (c *call) getReady() error {
 			not[c.r.parts[i].name] = err.Error()
 		}
 	}
+	return not
+}
+
+// getReady says which parts are ready: one is enough.
+func (c *call) getReady() error {
+	not := c.notReady()
 	switch {
 	case c.r.closing.Err() != nil:
 		return busy("the router is stopping")
-	case len(not) == len(errs):
-		return busy("no part is ready: %v", errors.Join(errs...))
+	case len(not) == len(c.r.parts):
+		return busy("no part is ready: %s", not[c.r.parts[0].name])
 	case len(not) > 0:
 		return c.reply(map[string]any{"status": "ready", "not_ready": not})
 	}

@@ -256,11 +256,13 @@ func TestWhatARouterSaysOfItself(t *testing.T) {
 	assert.Contains(t, x.ok("GET", "/readyz", "")["not_ready"], "b")
 	x.parts["a"].down.Store(true)
 	x.problem(503, "busy", "GET", "/readyz", "")
-	for _, request := range []string{"POST /v1/stream", "GET /v1/export", "POST /v1/import", "GET /v1/fleet", "POST /v1/fleet", "GET /metrics"} {
+	for _, request := range []string{"POST /v1/stream", "GET /v1/fleet", "POST /v1/fleet", "GET /metrics"} {
 		method, path, _ := strings.Cut(request, " ")
 		x.problem(501, "not-routed", method, path, "")
 	}
-	x.problem(404, "not-found", "GET", "/", "")
+	code, text := x.ask("GET", "/", "")
+	assert.Equal(t, 200, code)
+	assert.Contains(t, text, `<a href="parts/b/">b</a></th><td data-label="State">part b does not answer`)
 	x.problem(404, "not-found", "GET", "/v1/nothing", "")
 	x.problem(404, "not-found", "GET", "/v1//urls", "")
 	x.problem(405, "bad-request", "DELETE", "/v1/urls", "")
@@ -300,7 +302,8 @@ func TestRequestsForOnePart(t *testing.T) {
 		assert.Equal(t, n, strings.Count(text, `"url":"http://`), name)
 	}
 	x.problem(404, "not-found", "GET", "/parts/c/metrics", "")
-	x.problem(404, "not-found", "GET", "/parts/a/v1/stats", "")
+	assert.EqualValues(t, at["a"], x.ok("GET", "/parts/a/v1/stats", "")["waiting"])
+	x.problem(404, "not-found", "POST", "/parts/a/v1/urls", `{"url":"http://h1.example/"}`)
 }
 
 // A part with several addresses answers at any of them: one cannot be reached, one does not have the frontier.

@@ -31,6 +31,9 @@ type part struct {
 	rests      atomic.Int64 // until then, in Unix nanoseconds, since it did not answer
 }
 
+// note says which part of which division it is.
+func (p *part) note() string { return p.name + "/" + p.tail[1:] }
+
 // resting reports whether the part has failed lately.
 func (p *part) resting() bool { return time.Now().UnixNano() < p.rests.Load() }
 
@@ -38,6 +41,7 @@ func (p *part) resting() bool { return time.Now().UnixNano() < p.rests.Load() }
 type asking struct {
 	method, path string
 	body         []byte
+	stream       io.Reader     // or this, which is read once
 	kind, accept string        // of the body and of the answer; empty: JSON
 	wait         time.Duration // how long the part may take, beyond patience
 }
@@ -48,7 +52,10 @@ var passed = []string{"Authorization", "Idempotency-Key"}
 // open sends a request and returns an answer that is no error. The caller must close its body.
 func (c *call) open(ctx context.Context, p *part, a asking) (*http.Response, error) {
 	var err error
-	for range p.bases {
+	for i := range p.bases {
+		if i > 0 && a.stream != nil {
+			break
+		}
 		at := p.at.Load()
 		var res *http.Response
 		if res, err = c.once(ctx, p, p.bases[at], a); err == nil && res.StatusCode < 400 {
@@ -81,20 +88,24 @@ func (c *call) once(ctx context.Context, p *part, base string, a asking) (*http.
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(patience+a.wait, func() { cancel(errSilent) })
 	defer time.AfterFunc(a.wait+restFor, func() { p.rests.Store(time.Now().Add(patience).UnixNano()) }).Stop() // others pass it by meanwhile
-	q, err := http.NewRequestWithContext(ctx, a.method, base+a.path, bytes.NewReader(a.body))
+	var body io.Reader = bytes.NewReader(a.body)
+	if a.stream != nil {
+		body = &sent{a.stream, watch, patience + a.wait}
+	}
+	q, err := http.NewRequestWithContext(ctx, a.method, base+a.path, body)
 	if err == nil {
 		for _, name := range passed {
 			if v := c.q.Header.Get(name); v != "" {
 				q.Header.Set(name, v)
 			}
 		}
-		if len(a.body) > 0 {
+		if len(a.body) > 0 || a.stream != nil {
 			q.Header.Set("Content-Type", cmp.Or(a.kind, jsonType))
 		}
 		q.Header.Set("Accept", cmp.Or(a.accept, jsonType))
-		q.Header.Set(serve.PartHeader, p.name+"/"+p.tail[1:])
+		q.Header.Set(serve.PartHeader, p.note())
 		var res *http.Response
-		if res, err = c.r.client.Do(q); err == nil {
+		if res, err = c.client.Do(q); err == nil {
 			watch.Stop()
 			res.Body = &watched{res.Body, watch, patience + a.wait, cancel}
 			return res, nil
@@ -111,6 +122,18 @@ const (
 )
 
 var errSilent = errors.New("it says nothing")
+
+// sent is a body that the part has time to read.
+type sent struct {
+	io.Reader
+	watch *time.Timer
+	most  time.Duration
+}
+
+func (s *sent) Read(b []byte) (int, error) {
+	s.watch.Reset(s.most)
+	return s.Reader.Read(b)
+}
 
 // watched cuts an answer that comes to a stop.
 type watched struct {

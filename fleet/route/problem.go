@@ -3,6 +3,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,11 +90,13 @@ func problemOf(err error) *problem {
 	return x
 }
 
-// refusal reads the problem that a part has answered. It names the part if that one has failed.
+// refusal reads the problem that a part or its Console has answered. It names the part if that one has failed.
 func refusal(p *part, res *http.Response, body []byte) *problem {
 	x := &problem{}
 	if json.Unmarshal(body, x) != nil || x.Type == "" {
-		*x = problem{kind: "internal", Detail: fmt.Sprintf("status %d", res.StatusCode)}
+		var said struct{ Error string }
+		_ = json.Unmarshal(body, &said)
+		*x = problem{kind: "internal", Detail: cmp.Or(said.Error, fmt.Sprintf("status %d", res.StatusCode))}
 		if passes(res.StatusCode) {
 			x.kind = "busy"
 		}

@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -42,6 +41,8 @@ type Options struct {
 	// Transport sends the requests to the parts. Nil means connections of its own, and the system's
 	// authorities for https.
 	Transport http.RoundTripper
+	// Consoles sends requests to the Console of each part, at the same addresses: see Router.Commands.
+	Consoles http.RoundTripper
 	// Names are host names, beside localhost and loopback addresses, under which requests without a token
 	// are answered.
 	Names []string
@@ -56,12 +57,14 @@ type Options struct {
 
 // Router answers the HTTP API for several parts. It is safe for concurrent use.
 type Router struct {
-	o       Options
-	parts   []*part // by name
-	by      map[string]*part
-	nodes   *partition.Nodes
-	client  *http.Client
-	handler http.Handler
+	o      Options
+	parts  []*part // by name
+	by     map[string]*part
+	nodes  *partition.Nodes
+	client *http.Client
+	// consoles asks the Consoles of the parts.
+	consoles *http.Client
+	handler  http.Handler
 
 	groups groups
 
@@ -120,6 +123,7 @@ func New(o Options) (*Router, error) {
 		DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext, TLSHandshakeTimeout: 5 * time.Second,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 512, IdleConnTimeout: time.Minute, DisableCompression: true,
 	})}
+	r.consoles = &http.Client{Transport: o.Consoles}
 	r.closing, r.close = context.WithCancel(context.Background())
 	r.handler = r.routed()
 	return r, nil
@@ -149,6 +153,7 @@ func (r *Router) Close() error {
 	r.close()
 	r.going.Wait()
 	r.client.CloseIdleConnections()
+	r.consoles.CloseIdleConnections()
 	return nil
 }
 
@@ -232,23 +237,14 @@ var routes = map[string]func(*call) error{
 	"GET /livez":                    func(c *call) error { return c.reply(map[string]string{"status": "live"}) },
 	"GET /readyz":                   (*call).getReady,
 	"POST /v1/stream":               instead("ask for leases with POST /v1/leases and wait_s"),
-	"GET /parts/{part}/metrics":     (*call).ofPart,
-	"GET /parts/{part}/v1/export":   (*call).ofPart,
-	"GET /v1/export":                instead("export each part, with GET /parts/{part}/v1/export"),
-	"POST /v1/import":               instead("import at the addresses of the parts, or add the URLs of a list with POST /v1/urls"),
+	"GET /{$}":                      (*call).getIndex,
+	"GET /parts/{part}/{page...}":   (*call).onPart,
+	"POST /parts/{part}/{page...}":  (*call).onPart,
+	"GET /v1/export":                (*call).getExport,
+	"POST /v1/import":               (*call).postImport,
 	"GET /v1/fleet":                 (*call).ofFleet,
 	"POST /v1/fleet":                (*call).ofFleet,
 	"GET /metrics":                  instead("ask each part for its figures, with GET /parts/{part}/metrics"),
-}
-
-// ofPart lets a part answer that the path names.
-func (c *call) ofPart() error {
-	at := slices.IndexFunc(c.r.parts, func(p *part) bool { return p.name == c.q.PathValue("part") })
-	if at < 0 {
-		return &problem{kind: "not-found", Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no part %.80q", c.q.PathValue("part"))}
-	}
-	_, what, _ := strings.Cut(strings.TrimPrefix(c.q.URL.RequestURI(), "/parts/"), "/")
-	return c.passTo(c.r.parts[at], "/"+what)
 }
 
 // ofFleet lets a machine of the fleet answer that has one of the partitions.
@@ -273,15 +269,16 @@ func instead(what string) func(*call) error {
 
 // call is a request and its answer.
 type call struct {
-	r     *Router
-	w     http.ResponseWriter
-	q     *http.Request
-	query url.Values
-	asked time.Time
-	held  int64 // bytes counted in r.used
-	began bool  // a part of the answer is written
-	code  int
-	talks bool // the client reads while it sends
+	r      *Router
+	w      http.ResponseWriter
+	q      *http.Request
+	client *http.Client // asks the parts
+	query  url.Values
+	asked  time.Time
+	held   int64 // bytes counted in r.used
+	began  bool  // a part of the answer is written
+	code   int
+	talks  bool // the client reads while it sends
 }
 
 func (r *Router) routed() http.Handler {
@@ -303,7 +300,7 @@ func (r *Router) routed() http.Handler {
 		})
 	}
 	missing := func(w http.ResponseWriter, q *http.Request) {
-		refuse(w, q, &problem{kind: "not-found", Status: http.StatusNotFound, Detail: "a router has no " + q.URL.Path + "; /v1/openapi.json lists what there is, and each part has its page"})
+		refuse(w, q, &problem{kind: "not-found", Status: http.StatusNotFound, Detail: "a router has no " + q.URL.Path + "; /v1/openapi.json lists what there is"})
 	}
 	mux.HandleFunc("/", missing)
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -317,7 +314,7 @@ func (r *Router) routed() http.Handler {
 
 // answer answers a request.
 func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*call) error) {
-	c := &call{r: r, w: w, q: q, asked: time.Now(), code: http.StatusOK}
+	c := &call{r: r, w: w, q: q, client: r.client, asked: time.Now(), code: http.StatusOK}
 	defer func() {
 		if r.used.Add(-c.held); c.talks && c.code >= http.StatusBadRequest {
 			serve.DropRest(w, deadlined{c: c})
@@ -382,6 +379,9 @@ func (c *call) grow(n int) error {
 func (c *call) fail(err error) {
 	p := problemOf(err)
 	b, _ := json.Marshal(p)
+	if c.client == c.r.consoles {
+		b, _ = json.Marshal(map[string]string{"error": p.Detail})
+	}
 	if c.began {
 		c.code = p.Status // for the log
 		_ = c.write(append(b, '\n'))

@@ -94,6 +94,7 @@ func (r *Reader) take(line []byte, long bool) error {
 	switch {
 	case long:
 		err = fmt.Errorf("longer than %d bytes", maxLine)
+	case len(text) == 0:
 	case r.ended:
 		err = errors.New("comes after the export's last line")
 	case len(text) > 0 && text[0] == '{':
