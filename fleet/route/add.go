@@ -3,7 +3,6 @@
 package route
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -65,12 +64,14 @@ func (c *call) inLines(path string, parts []*part, line func(i int) []byte, got 
 	errs := map[*part]error{}
 	for p, of := range by {
 		wg.Go(func() {
-			var body bytes.Buffer
-			for _, i := range of {
-				body.Write(line(i))
-				body.WriteByte('\n')
+			lines := make([][]byte, len(of))
+			for n, i := range of {
+				lines[n] = line(i)
 			}
-			err := c.perLine(p, asking{method: "POST", path: path, body: body.Bytes(), kind: linesType, accept: linesType}, func(n int, b json.RawMessage) { got(of[n], b) }, len(of))
+			answers, err := c.together(p, path, lines)
+			for n, b := range answers {
+				got(of[n], b)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -80,30 +81,6 @@ func (c *call) inLines(path string, parts []*part, line func(i int) []byte, got 
 	}
 	wg.Wait()
 	return errs
-}
-
-// perLine reads an answer of n lines.
-func (c *call) perLine(p *part, a asking, got func(int, json.RawMessage), n int) error {
-	res, err := c.open(c.q.Context(), p, a)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	d := json.NewDecoder(res.Body)
-	for i := range n {
-		var b json.RawMessage
-		switch err := d.Decode(&b); {
-		case err != nil:
-			return busy("part %s: its answer broke off: %v", p.name, err)
-		case bytes.HasPrefix(b, []byte(`{"type":`)): // a problem, which ends the answer
-			x := problem{Status: http.StatusInternalServerError}
-			_ = json.Unmarshal(b, &x)
-			return refusal(p, &http.Response{StatusCode: x.Status}, b)
-		}
-		got(i, b)
-	}
-	_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
-	return nil
 }
 
 // add adds entries, and sets their verdicts.

@@ -67,6 +67,10 @@ type Router struct {
 	handler  http.Handler
 
 	groups groups
+	lanes  lanes
+
+	homes sync.Map     // hosts to parts
+	known atomic.Int64 // how many, at most
 
 	turn     atomic.Uint32 // of the part that is asked for leases first
 	used     atomic.Int64  // bytes in memory
@@ -91,7 +95,7 @@ var name = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 func New(o Options) (*Router, error) {
 	o.MaxBuffered, o.MaxRequests = cmp.Or(o.MaxBuffered, 64<<20), cmp.Or(o.MaxRequests, 4096)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	r := &Router{o: o, by: map[string]*part{}, scans: make(chan struct{}, 4), groups: groups{turns: map[string]time.Time{}, leases: map[string]joined{}}}
+	r := &Router{o: o, by: map[string]*part{}, scans: make(chan struct{}, 4), groups: groups{turns: map[string]time.Time{}, leases: map[string]joined{}}, lanes: lanes{waits: map[lane][]*load{}, sends: map[lane]int{}}}
 	names := slices.Sorted(maps.Keys(o.Parts))
 	var wrong faults.List
 	wrong.If(len(names) == 0, "there is no part")
@@ -167,11 +171,23 @@ func (r *Router) begin() bool {
 	return !r.closed
 }
 
+// homesMost is the most hosts whose part is remembered.
+const homesMost = 64 << 10
+
 // home returns the part that has a host, given by its key.
 func (r *Router) home(host string) *part {
-	host, _ = domainOf(host)
-	owner := r.nodes.Owner(host)
-	return r.parts[slices.IndexFunc(r.parts, func(p *part) bool { return p.name == owner })]
+	if p, ok := r.homes.Load(host); ok {
+		return p.(*part)
+	}
+	domain, _ := domainOf(host)
+	owner := r.nodes.Owner(domain)
+	p := r.parts[slices.IndexFunc(r.parts, func(p *part) bool { return p.name == owner })]
+	if r.known.Add(1) > homesMost {
+		r.known.Store(0)
+		r.homes.Clear()
+	}
+	r.homes.Store(strings.Clone(host), p)
+	return p
 }
 
 // of returns the part of a URL, or of the host that was given with it. One without a host has the first part,
