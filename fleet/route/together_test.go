@@ -19,11 +19,12 @@ import (
 // with its own token.
 func TestLinesOfSeveralClients(t *testing.T) {
 	x := route(t, "a")
-	var requests, mixed atomic.Int64
+	var requests, arrived, mixed atomic.Int64
 	begin := make(chan struct{})
 	part := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		requests.Add(1)
 		b, _ := io.ReadAll(q.Body)
+		arrived.Add(int64(strings.Count(string(b), "\n")) / 2)
 		<-begin
 		if !strings.HasPrefix(q.URL.Path, "/v1/urls") {
 			return
@@ -62,7 +63,7 @@ func TestLinesOfSeveralClients(t *testing.T) {
 			for _, w := range x.r.lanes.waits {
 				got += len(w)
 			}
-			return got+int(requests.Load()) == n
+			return got+int(arrived.Load()) == n
 		}
 	}
 	assert.Eventually(t, waits(60), 10*time.Second, time.Millisecond)
