@@ -53,7 +53,7 @@ func (n *Node) own(session context.Context, s *session, p int, epoch uint64, row
 		defer copies.Wait()
 		defer cancel(nil)
 		yields := n.yielding(p)
-		for n.leaving.Load() == 0 && !(n.o.elapsed() >= held && yields()) && pause(ctx, rest) {
+		for n.leaving.Load() == 0 && !(n.o.elapsed() >= held && yields()) && pause(ctx, turn/4) {
 		}
 		if ctx.Err() == nil {
 			left, err := opened.Release(ctx)
