@@ -31,6 +31,9 @@ type part struct {
 	rests      atomic.Int64 // until then, in Unix nanoseconds, since it did not answer
 }
 
+// mark is what the servers of the part know it by.
+func (p *part) mark() string { return p.name + "/" + p.tail[1:] }
+
 // resting reports whether the part has failed lately.
 func (p *part) resting() bool { return time.Now().UnixNano() < p.rests.Load() }
 
@@ -92,7 +95,7 @@ func (c *call) once(ctx context.Context, p *part, base string, a asking) (*http.
 			q.Header.Set("Content-Type", cmp.Or(a.kind, jsonType))
 		}
 		q.Header.Set("Accept", cmp.Or(a.accept, jsonType))
-		q.Header.Set(serve.PartHeader, p.name+"/"+p.tail[1:])
+		q.Header.Set(serve.PartHeader, p.mark())
 		var res *http.Response
 		if res, err = c.r.client.Do(q); err == nil {
 			watch.Stop()

@@ -162,11 +162,29 @@ func (r *Router) begin() bool {
 	return !r.closed
 }
 
+// Home returns the name of the part that has a host. A name that no host has is at the first part.
+func (r *Router) Home(host string) string {
+	if host == "" {
+		return r.parts[0].name
+	}
+	return r.of("", host).name
+}
+
+// Mark is what the servers of a part know it by: see serve.PartHeader.
+func (r *Router) Mark(part string) string { return r.named(part).mark() }
+
+// named returns the part of a name, or nil.
+func (r *Router) named(name string) *part {
+	if at := slices.IndexFunc(r.parts, func(p *part) bool { return p.name == name }); at >= 0 {
+		return r.parts[at]
+	}
+	return nil
+}
+
 // home returns the part that has a host, given by its key.
 func (r *Router) home(host string) *part {
 	host, _ = domainOf(host)
-	owner := r.nodes.Owner(host)
-	return r.parts[slices.IndexFunc(r.parts, func(p *part) bool { return p.name == owner })]
+	return r.named(r.nodes.Owner(host))
 }
 
 // of returns the part of a URL, or of the host that was given with it. One without a host has the first part,
@@ -243,12 +261,12 @@ var routes = map[string]func(*call) error{
 
 // ofPart lets a part answer that the path names.
 func (c *call) ofPart() error {
-	at := slices.IndexFunc(c.r.parts, func(p *part) bool { return p.name == c.q.PathValue("part") })
-	if at < 0 {
+	p := c.r.named(c.q.PathValue("part"))
+	if p == nil {
 		return &problem{kind: "not-found", Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no part %.80q", c.q.PathValue("part"))}
 	}
 	_, what, _ := strings.Cut(strings.TrimPrefix(c.q.URL.RequestURI(), "/parts/"), "/")
-	return c.passTo(c.r.parts[at], "/"+what)
+	return c.passTo(p, "/"+what)
 }
 
 // ofFleet lets a machine of the fleet answer that has one of the partitions.
