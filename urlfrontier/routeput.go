@@ -87,7 +87,7 @@ func run[Req, Ack any](r *Router, client grpc.BidiStreamingServer[Req, Ack], ope
 	case err := <-ended:
 		return err
 	case <-f.ctx.Done():
-		return statusOf(context.Cause(f.ctx))
+		return context.Cause(f.ctx)
 	}
 }
 
@@ -140,10 +140,13 @@ func (f *fan[Req, Ack]) failed(p *part, err error) {
 	}
 }
 
-// reply sends an acknowledgement.
+// reply sends an acknowledgement, unless the stream ends with an error.
 func (f *fan[Req, Ack]) reply(ack *Ack) {
 	f.write.Lock()
 	defer f.write.Unlock()
+	if f.ctx.Err() != nil {
+		return
+	}
 	if err := f.client.Send(ack); err != nil {
 		f.end(err)
 	}
