@@ -5,6 +5,7 @@ package urlfrontier
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
@@ -93,13 +93,11 @@ const (
 func NewRouter(o RouterOptions) (*Router, error) {
 	waits := o
 	waits.Wait = max(0, o.Wait)
-	var wrong faults.List
-	for _, err := range unit.CheckAll("", waits) {
-		wrong.If(true, "%w", err)
+	if err := errors.Join(unit.CheckAll("", waits)...); err != nil {
+		return nil, fmt.Errorf("urlfrontier: router: %w", err)
 	}
-	wrong.If(len(o.Parts) == 0 || o.Division == nil, "there is no part, or no division")
-	if err := wrong.Of("urlfrontier: router"); err != nil {
-		return nil, err
+	if len(o.Parts) == 0 {
+		return nil, errors.New("urlfrontier: router: there is no part")
 	}
 	o.Wait, o.MaxUnfinished, o.Logger = cmp.Or(o.Wait, 2*time.Second), cmp.Or(o.MaxUnfinished, 256<<20), cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	r := &Router{o: o, by: map[string]*part{}, unfinished: newUnfinished(o.MaxUnfinished), health: health.NewServer(), own: newCaller()}
