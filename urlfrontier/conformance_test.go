@@ -43,10 +43,9 @@ func TestConformanceOfARouter(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprint(n, " parts"), func(t *testing.T) {
 			verbs.Run(t, func(t *testing.T, o frontier.Options) verbs.Frontier {
-				to, urls := map[string]func(...grpc.DialOption) (*grpc.ClientConn, error){}, map[string][]string{}
+				to, urls := map[string]urlfrontier.Dial{}, map[string][]string{}
 				for i := range n {
-					l := within(t, o)
-					to[fmt.Sprint(i)] = func(more ...grpc.DialOption) (*grpc.ClientConn, error) { return dialWithin(l, more...) }
+					to[fmt.Sprint(i)] = within(t, o).DialContext
 					urls[fmt.Sprint(i)] = []string{fmt.Sprint("http://localhost:", i+1)}
 				}
 				division, err := route.New(route.Options{Parts: urls})
@@ -77,13 +76,9 @@ func within(t *testing.T, o frontier.Options) *bufconn.Listener {
 	return l
 }
 
-func dialWithin(l *bufconn.Listener, more ...grpc.DialOption) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///frontier", append(more, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)
-}
-
 func remoteTo(t *testing.T, l *bufconn.Listener, o frontier.Options) remote {
-	conn, err := dialWithin(l)
+	conn, err := grpc.NewClient("passthrough:///frontier", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
 	return remote{pb.NewURLFrontierClient(conn), o.LeaseTime}

@@ -14,14 +14,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// method is a call with one answer.
-type method[Q, A any] func(pb.URLFrontierClient, context.Context, *Q, ...grpc.CallOption) (*A, error)
+// method is a call with an answer, or with a stream of them.
+type method[Q, A any] func(pb.URLFrontierClient, context.Context, *Q, ...grpc.CallOption) (A, error)
 
 // ask lets a part answer.
-func ask[Q, A any](ctx context.Context, r *Router, p *part, call method[Q, A], q *Q) (a *A, err error) {
-	c, to, err := r.client(ctx, p)
+func ask[Q, A any](ctx context.Context, r *Router, p *part, call method[Q, A], q *Q, o ...grpc.CallOption) (a A, err error) {
+	c, to, err := p.client(ctx)
 	if err == nil {
-		a, err = call(c, to, q)
+		a, err = call(c, to, q, o...)
 	}
 	if err != nil {
 		err = r.failed(ctx, p, err)
@@ -30,8 +30,8 @@ func ask[Q, A any](ctx context.Context, r *Router, p *part, call method[Q, A], q
 }
 
 // askAll lets parts answer at once. The error names those that have not.
-func askAll[Q, A any](ctx context.Context, r *Router, parts []*part, call method[Q, A], q *Q) ([]*A, error) {
-	all, errs := make([]*A, len(parts)), make([]error, len(parts))
+func askAll[Q, A any](ctx context.Context, r *Router, parts []*part, call method[Q, A], q *Q) ([]A, error) {
+	all, errs := make([]A, len(parts)), make([]error, len(parts))
 	var asked sync.WaitGroup
 	for i, p := range parts {
 		asked.Go(func() { all[i], errs[i] = ask(ctx, r, p, call, q) })
@@ -52,7 +52,7 @@ func askAll[Q, A any](ctx context.Context, r *Router, parts []*part, call method
 }
 
 // sum adds the answers of parts.
-func sum[Q any](ctx context.Context, r *Router, parts []*part, call method[Q, pb.Long], q *Q) (*pb.Long, error) {
+func sum[Q any](ctx context.Context, r *Router, parts []*part, call method[Q, *pb.Long], q *Q) (*pb.Long, error) {
 	all, err := askAll(ctx, r, parts, call, q)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func sum[Q any](ctx context.Context, r *Router, parts []*part, call method[Q, pb
 }
 
 // change makes a change at parts.
-func change[Q any](ctx context.Context, r *Router, parts []*part, call method[Q, pb.Empty], q *Q) (*pb.Empty, error) {
+func change[Q any](ctx context.Context, r *Router, parts []*part, call method[Q, *pb.Empty], q *Q) (*pb.Empty, error) {
 	_, err := askAll(ctx, r, parts, call, q)
 	return &pb.Empty{}, err
 }

@@ -79,18 +79,14 @@ func (x *taking) inTurn(parts []*part) (err error) {
 
 // take passes on what a part hands out, until leases of the part may end.
 func (x *taking) take(p *part, q *pb.GetParams) error {
-	c, ctx, err := x.r.client(x.stream.Context(), p)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(x.stream.Context())
 	defer cancel()
 	asked := time.Now()
-	var from grpc.ServerStreamingClient[pb.URLInfo]
-	if err == nil {
-		from, err = c.GetURLs(ctx, q)
+	from, err := ask(ctx, x.r, p, pb.URLFrontierClient.GetURLs, q)
+	if err != nil {
+		return err
 	}
-	var head metadata.MD
-	if err == nil {
-		head, err = from.Header()
-	}
+	head, err := from.Header()
 	if err != nil {
 		return x.r.failed(ctx, p, err)
 	}
@@ -159,10 +155,9 @@ func (r *Router) ListURLs(p *pb.ListUrlParams, stream grpc.ServerStreamingServer
 	q := proto.CloneOf(p)
 	q.Size = cmp.Or(q.GetSize(), pageSize)
 	for _, p := range r.of(q.GetKey()) {
-		c, ctx, err := r.client(stream.Context(), p)
-		var from grpc.ServerStreamingClient[pb.URLItem]
-		if err == nil {
-			from, err = c.ListURLs(ctx, q)
+		from, err := ask(stream.Context(), r, p, pb.URLFrontierClient.ListURLs, q)
+		if err != nil {
+			return err
 		}
 		for err == nil {
 			var item *pb.URLItem
@@ -172,7 +167,7 @@ func (r *Router) ListURLs(p *pb.ListUrlParams, stream grpc.ServerStreamingServer
 			}
 		}
 		if !errors.Is(err, io.EOF) {
-			return r.failed(ctx, p, err)
+			return r.failed(stream.Context(), p, err)
 		}
 		if q.Start = startIn(from.Trailer()); q.GetSize() == 0 {
 			break
@@ -187,14 +182,10 @@ func (r *Router) ListQueues(ctx context.Context, p *pb.Pagination) (*pb.QueueLis
 	q := proto.CloneOf(p)
 	q.Size = cmp.Or(q.GetSize(), pageSize)
 	for _, p := range r.parts {
-		c, ctx, err := r.client(ctx, p)
-		var page *pb.QueueList
 		var end metadata.MD
-		if err == nil {
-			page, err = c.ListQueues(ctx, q, grpc.Trailer(&end))
-		}
+		page, err := ask(ctx, r, p, pb.URLFrontierClient.ListQueues, q, grpc.Trailer(&end))
 		if err != nil {
-			return nil, r.failed(ctx, p, err)
+			return nil, err
 		}
 		out.Values = append(out.Values, page.GetValues()...)
 		if q.Start, q.Size = startIn(end), q.GetSize()-page.GetSize(); q.GetSize() == 0 {

@@ -106,7 +106,7 @@ func (f *fan[Req, Ack]) send(p *part, m *Req, then func(*Ack)) {
 // lane opens a stream to a part, or returns nil.
 func (f *fan[Req, Ack]) lane(p *part) *lane[Req, Ack] {
 	delete(f.lanes, p)
-	c, ctx, err := f.r.client(f.ctx, p)
+	c, ctx, err := p.client(f.ctx)
 	l := &lane[Req, Ack]{}
 	if err == nil {
 		l.BidiStreamingClient, err = f.open(c, ctx)

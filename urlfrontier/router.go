@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -37,13 +39,15 @@ type Division interface {
 	Mark(part string) string
 }
 
+// Dial opens a connection.
+type Dial = func(context.Context) (net.Conn, error)
+
 // RouterOptions configure a Router.
 type RouterOptions struct {
 	// Division divides the hosts.
 	Division Division
-	// Parts are the parts by name. Each function opens a connection to a part's gRPC server, with these
-	// options and its own.
-	Parts map[string]func(...grpc.DialOption) (*grpc.ClientConn, error)
+	// Parts connect with the gRPC server of each part, by name.
+	Parts map[string]Dial
 	// Wait is how long GetURLs waits for a host's clock if no URL is due. Zero means 2 s; a negative
 	// value means no wait.
 	Wait time.Duration
@@ -78,7 +82,7 @@ type Router struct {
 // part has some of the hosts.
 type part struct {
 	name, mark string
-	dial       func(...grpc.DialOption) (*grpc.ClientConn, error)
+	dial       Dial
 	rests      atomic.Int64 // until then, in Unix nanoseconds, it is asked last
 }
 
@@ -210,22 +214,20 @@ func (c *caller) conn(p *part) (conn *grpc.ClientConn, err error) {
 		return nil, status.Error(codes.Canceled, "the client has gone")
 	}
 	if conn = c.conns[p]; conn == nil {
-		if conn, err = p.dial(partOptions...); err == nil {
-			c.conns[p] = conn
-		}
+		conn, err = grpc.NewClient("passthrough:///"+p.name,
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dial(ctx) }),
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+			grpc.WithIdleTimeout(idleFor),
+			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: probeEvery, Timeout: probeEvery / 2}),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: restFor},
+				MinConnectTimeout: 3 * time.Second,
+			}),
+		)
+		c.conns[p] = conn
 	}
 	return conn, err
-}
-
-// partOptions are those of connections to parts.
-var partOptions = []grpc.DialOption{
-	grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
-	grpc.WithIdleTimeout(idleFor),
-	grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: probeEvery, Timeout: probeEvery / 2}),
-	grpc.WithConnectParams(grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: restFor},
-		MinConnectTimeout: 3 * time.Second,
-	}),
 }
 
 // health returns why a part is not ready, or nil.
@@ -251,12 +253,8 @@ func (c *caller) close() {
 }
 
 // client returns what calls a part, and the context of such calls, for a client's call.
-func (r *Router) client(ctx context.Context, p *part) (pb.URLFrontierClient, context.Context, error) {
-	c, ok := ctx.Value(callerKey{}).(*caller)
-	if !ok { // the server was not made by Router.GRPC
-		c = r.own
-	}
-	conn, err := c.conn(p)
+func (p *part) client(ctx context.Context) (pb.URLFrontierClient, context.Context, error) {
+	conn, err := ctx.Value(callerKey{}).(*caller).conn(p)
 	sent := metadata.Pairs(serve.PartHeader, p.mark)
 	if token := given(ctx, authorization); token != "" {
 		sent.Set(authorization, token)

@@ -1,6 +1,7 @@
 package urlfrontier_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"sync"
@@ -12,8 +13,6 @@ import (
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 // routed is a router before parts.
@@ -39,7 +38,7 @@ func startRouted(t *testing.T, n int, so serve.Options, o urlfrontier.Options) *
 	t.Helper()
 	x := &routed{parts: map[string]*onePart{}}
 	urls := map[string][]string{}
-	to := map[string]func(...grpc.DialOption) (*grpc.ClientConn, error){}
+	to := map[string]urlfrontier.Dial{}
 	for i := range n {
 		name := fmt.Sprint(i)
 		f, err := frontier.Open(t.Context(), urlfrontier.Frontier(frontier.Options{}))
@@ -48,9 +47,7 @@ func startRouted(t *testing.T, n int, so serve.Options, o urlfrontier.Options) *
 		p.start()
 		x.names, x.parts[name] = append(x.names, name), p
 		urls[name] = []string{"http://" + p.address}
-		to[name] = func(more ...grpc.DialOption) (*grpc.ClientConn, error) {
-			return grpc.NewClient(p.address, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-		}
+		to[name] = func(context.Context) (net.Conn, error) { return net.Dial("tcp", p.address) }
 	}
 	var err error
 	x.route, err = route.New(route.Options{Parts: urls})

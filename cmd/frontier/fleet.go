@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/fleet"
@@ -27,6 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/fleet/etcd"
 	"github.com/seed-7440039f/frontier/fleet/route"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/urlfrontier"
 )
 
 // fleetLease is the longest lease of a fleet unless -max-lease says otherwise: when a node dies, no host is
@@ -266,7 +265,7 @@ func (s *server) of(partition int) *server {
 // divide returns the settings by which this machine answers its clients for all partitions.
 func (s *server) divide(x *crossing.Crossing, log *slog.Logger) (d division, err error) {
 	parts, numbers := map[string][]string{}, map[string]int{}
-	d = division{dial: map[string]dialPart{}, wait: cmp.Or(s.wait, -1), reflect: s.reflect, tls: s.tls, grace: s.grace}
+	d = division{dial: map[string]urlfrontier.Dial{}, wait: cmp.Or(s.wait, -1), reflect: s.reflect, tls: s.tls, grace: s.grace}
 	for p := range s.fleet.partitions {
 		if err := os.MkdirAll(s.of(p).dir, 0o777); err != nil {
 			return d, err
@@ -278,10 +277,7 @@ func (s *server) divide(x *crossing.Crossing, log *slog.Logger) (d division, err
 			continue
 		}
 		x.Add("grpc", p, nil)
-		inside := grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return x.Dial("grpc", p), nil })
-		d.dial[name] = func(more ...grpc.DialOption) (*grpc.ClientConn, error) {
-			return grpc.NewClient("passthrough:///"+address, append(more, inside, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-		}
+		d.dial[name] = func(context.Context) (net.Conn, error) { return x.Dial("grpc", p), nil }
 	}
 	inside := &http.Transport{MaxIdleConnsPerHost: max(16, 512/len(parts)), IdleConnTimeout: time.Minute, DisableCompression: true}
 	inside.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {

@@ -12,14 +12,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/resolver"
-	resolvers "google.golang.org/grpc/resolver/manual"
 
 	"github.com/seed-7440039f/frontier/fleet/route"
 	"github.com/seed-7440039f/frontier/urlfrontier"
@@ -167,7 +163,7 @@ func (s *router) run(ctx context.Context, log *slog.Logger) error {
 	at := listeners{}
 	defer func() { at.close() }()
 	d := division{
-		o: route.Options{Parts: s.parts, Names: s.names, MaxRequests: s.most, Logger: log}, dial: map[string]dialPart{}, tls: s.tls, grace: s.grace,
+		o: route.Options{Parts: s.parts, Names: s.names, MaxRequests: s.most, Logger: log}, dial: map[string]urlfrontier.Dial{}, tls: s.tls, grace: s.grace,
 	}
 	for name, address := range map[string]string{"http": s.http, "grpc": s.grpc} {
 		if address == "off" {
@@ -185,31 +181,31 @@ func (s *router) run(ctx context.Context, log *slog.Logger) error {
 	return d.answer(ctx, at, log)
 }
 
-// dialPart opens a connection to a part's gRPC server.
-type dialPart = func(...grpc.DialOption) (*grpc.ClientConn, error)
-
-// dialOneOf leads to the first of some addresses that answers.
-func dialOneOf(urls []string) dialPart {
-	all, creds := resolver.State{}, insecure.NewCredentials()
-	for _, u := range urls {
-		scheme, address, _ := strings.Cut(u, "://")
-		host, _, _ := net.SplitHostPort(address)
-		if all.Addresses = append(all.Addresses, resolver.Address{Addr: address, ServerName: host}); scheme == "https" {
-			creds = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12})
+// dialOneOf connects with one of several addresses, beginning with another each time.
+func dialOneOf(urls []string) urlfrontier.Dial {
+	var turn atomic.Uint32
+	return func(ctx context.Context) (c net.Conn, err error) {
+		for range urls {
+			scheme, address, _ := strings.Cut(urls[int(turn.Add(1)-1)%len(urls)], "://")
+			d := &net.Dialer{Timeout: 3 * time.Second}
+			if scheme == "https" {
+				c, err = (&tls.Dialer{NetDialer: d, Config: &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}}).DialContext(ctx, "tcp", address)
+			} else {
+				c, err = d.DialContext(ctx, "tcp", address)
+			}
+			if err == nil {
+				break
+			}
 		}
-	}
-	return func(more ...grpc.DialOption) (*grpc.ClientConn, error) {
-		r := resolvers.NewBuilderWithScheme("part")
-		r.InitialState(all)
-		return grpc.NewClient("part:///", append(more, grpc.WithResolvers(r), grpc.WithTransportCredentials(creds))...)
+		return c, err
 	}
 }
 
 // division is how clients are answered for several parts.
 type division struct {
 	o       route.Options
-	dial    map[string]dialPart // by part; empty without gRPC
-	wait    time.Duration       // of GetURLs
+	dial    map[string]urlfrontier.Dial // by part; empty without gRPC
+	wait    time.Duration               // of GetURLs
 	reflect bool
 	tls     *tls.Config
 	grace   time.Duration
