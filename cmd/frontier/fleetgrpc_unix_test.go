@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,11 @@ func TestAFleetWithPartitionsAnswersGRPC(t *testing.T) {
 		_, said := all[0].get("/v1/fleet")
 		return strings.Count(said, `"state":"open"`)+strings.Count(said, `"state":"held"`) == 4
 	})
+	owner := func() int {
+		_, said := all[0].get("/v1/fleet")
+		_, name, _ := strings.Cut(said, `"owner":"`)
+		return strings.IndexByte("abc", name[0])
+	}
 	const hosts = 60
 	items := map[string]*pb.URLItem{}
 	for i := range hosts {
@@ -106,6 +112,31 @@ func TestAFleetWithPartitionsAnswersGRPC(t *testing.T) {
 		require.True(t, n > 0 && n < hosts, "%d of %d", n, hosts)
 	}
 
+	stream, err := clients[2].PutURLs(t.Context()) // StormCrawler keeps its stream open
+	require.NoError(t, err)
+	again := func() (fails int) {
+		for i := range hosts {
+			require.NoError(t, stream.Send(discovered(fmt.Sprintf("http://h%d.example/", i))))
+		}
+		for range hosts {
+			ack, err := stream.Recv()
+			require.NoError(t, err)
+			if ack.GetStatus() == pb.AckMessage_FAIL {
+				fails++
+			}
+		}
+		return fails
+	}
+	require.Zero(t, again())
+	began, drained := time.Now(), all[owner()].dir
+	code, _, said := operate(t, "drain", "-dir", drained)
+	require.Zero(t, code, said)
+	t.Logf("drained in %v", time.Since(began))
+	require.Less(t, time.Since(began), 9*time.Second, "streams of routers do not hold it up")
+	within(time.Minute, "the stream goes on", func() bool { return again() == 0 })
+	code, _, said = operate(t, "drain", "-back", "-dir", drained)
+	require.Zero(t, code, said)
+
 	last, done := map[string]time.Time{}, 0
 	for done < hosts/3 {
 		reports := takeReports(t, clients[1], last)
@@ -113,17 +144,19 @@ func TestAFleetWithPartitionsAnswersGRPC(t *testing.T) {
 		putAll(t, clients[2], reports)
 	}
 	lost := takeReports(t, clients[0], last) // their reports come after a machine's death
-	require.NoError(t, all[1].cmd.Process.Kill())
-	_ = all[1].cmd.Wait()
+	dead := owner()
+	require.NoError(t, all[dead].cmd.Process.Kill())
+	_ = all[dead].cmd.Wait()
+	clients = slices.Delete(clients, dead, dead+1)
 	done += len(lost)
-	putAll(t, clients[2], lost)
+	putAll(t, clients[0], lost)
 	for end, i := time.Now().Add(time.Minute), 0; done < hosts; i++ {
 		if time.Now().After(end) {
 			fail(fmt.Sprint(done, " came"))
 		}
-		reports := takeReports(t, clients[i%2*2], last)
+		reports := takeReports(t, clients[i%2], last)
 		done += len(reports)
-		putAll(t, clients[2-i%2*2], reports)
+		putAll(t, clients[1-i%2], reports)
 	}
 	within(time.Minute, "every partition answers", func() bool {
 		s, err := clients[0].GetStats(t.Context(), &pb.QueueWithinCrawlParams{})

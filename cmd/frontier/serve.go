@@ -488,10 +488,13 @@ func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *fronti
 	if err != nil {
 		return nil, err
 	}
+	grace := s.grace
 	if s.fleet.partitions == 1 {
 		log.Info(startedGRPC, "grpc", l.Addr().String())
+	} else {
+		grace = min(grace, time.Second) // its clients are routers, which keep streams open and find the next machine
 	}
-	return serveGRPC(l, api.GRPC(urlfrontier.GRPCOptions{TLS: s.tls, Reflection: s.reflect}), api.Stop, s.grace, failed), nil
+	return serveGRPC(l, api.GRPC(urlfrontier.GRPCOptions{TLS: s.tls, Reflection: s.reflect}), api.Stop, grace, failed), nil
 }
 
 // startedGRPC is logged when the URLFrontier API is served: StormCrawler's tests wait for this text.
