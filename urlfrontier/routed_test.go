@@ -368,3 +368,24 @@ func TestClientsOfARouterListApart(t *testing.T) {
 	assert.Len(t, seen, 40, "no URL twice")
 	assert.GreaterOrEqual(t, old, 20, "those of the first part are of the moment of the first page")
 }
+
+// A client that reads slowly gets nothing whose lease may have ended: it may be out again.
+func TestASlowClientGetsNoLapsedURL(t *testing.T) {
+	x := startRouted(t, 2, serve.Options{}, urlfrontier.Options{})
+	a := dial(t, x.address)
+	a.delay("", 0)
+	a.addLarge(50, 60<<10)
+	stream, err := a.slow().GetURLs(t.Context(), &pb.GetParams{DelayRequestable: 1, MaxUrlsPerQueue: 1, Item: anyCrawl})
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.NoError(t, err)
+	time.Sleep(1500 * time.Millisecond)
+	late := 0
+	for err == nil {
+		if _, err = stream.Recv(); err == nil {
+			late++
+		}
+	}
+	require.ErrorIs(t, err, io.EOF)
+	require.Less(t, late, 5, "those that were on their way when the leases ended")
+}

@@ -90,18 +90,15 @@ func (x *taking) take(p *part, q *pb.GetParams) error {
 	if err != nil {
 		return x.r.failed(ctx, p, err)
 	}
-	until := asked.Add(durationIn(head, holdHeader))
+	until := asked.Add(cmp.Or(durationIn(head, holdHeader), holdOf(q)))
 	ended := make(chan error, 1)
-	go func() { ended <- x.copy(from, until) }() // ends with the call if the client does not read
+	go func() { ended <- x.copy(from) }() // ends with the call if the client does not read
 	select {
 	case err = <-ended:
-	case <-time.After(max(restFor, time.Until(until))):
-		err = errLapsed
+	case <-time.After(time.Until(until)):
+		return errLapsed
 	}
-	switch {
-	case errors.Is(err, errLapsed):
-		return err
-	case err != nil:
+	if err != nil {
 		return x.r.failed(ctx, p, err)
 	}
 	if wait := durationIn(from.Trailer(), nextTrailer); wait > 0 && (x.next.IsZero() || time.Now().Add(wait).Before(x.next)) {
@@ -111,7 +108,7 @@ func (x *taking) take(p *part, q *pb.GetParams) error {
 }
 
 // copy sends a part's URLs to the client.
-func (x *taking) copy(from grpc.ServerStreamingClient[pb.URLInfo], until time.Time) error {
+func (x *taking) copy(from grpc.ServerStreamingClient[pb.URLInfo]) error {
 	for {
 		u, err := from.Recv()
 		if errors.Is(err, io.EOF) {
@@ -119,9 +116,6 @@ func (x *taking) copy(from grpc.ServerStreamingClient[pb.URLInfo], until time.Ti
 		}
 		if err != nil {
 			return err
-		}
-		if time.Now().After(until) {
-			return errLapsed
 		}
 		if x.queues == 0 || u.GetKey() != x.key {
 			x.key = u.GetKey()
