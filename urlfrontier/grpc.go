@@ -51,7 +51,6 @@ type GRPCOptions struct {
 // token in the metadata authorization, or by certificate.
 func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 	g := newGRPC(o, s.unfinished,
-		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(encodingproto.Name)}),
 		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) { // before the message is read
 			who, err := s.allowed(ctx, info.FullMethodName)
 			return context.WithValue(ctx, whoKey{}, who), err
@@ -70,6 +69,7 @@ func newGRPC(o GRPCOptions, u *unfinished, more ...grpc.ServerOption) *grpc.Serv
 		creds = credentials.NewTLS(o.TLS)
 	}
 	g := grpc.NewServer(append(append(u.options(creds),
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(encodingproto.Name)}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: probeEvery / 2, PermitWithoutStream: true}),

@@ -389,3 +389,28 @@ func TestASlowClientGetsNoLapsedURL(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	require.Less(t, late, 5, "those that were on their way when the leases ended")
 }
+
+// A client that never reads does not fill the router's memory.
+func TestARouterHoldsNoEndOfAcknowledgements(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the parts wait 20 s for a client that does not read: -short")
+	}
+	t.Parallel()
+	x := startRouted(t, 2, serve.Options{}, urlfrontier.Options{})
+	a := dial(t, x.address)
+	stream, err := a.PutURLs(t.Context())
+	require.NoError(t, err)
+	for i := range 3000 {
+		item := discovered("", "", fmt.Sprintf("http://h%d.example/", i))
+		item.ID = strings.Repeat("i", 64<<10)
+		require.NoError(t, stream.Send(item))
+	}
+	require.NoError(t, stream.CloseSend())
+	acks := 0
+	for ; err == nil; acks++ {
+		_, err = stream.Recv()
+	}
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
+	require.Less(t, acks, 1<<10+100, "64 MiB")
+	require.Equal(t, map[string][]string{"http://a.example/": {"OK"}}, a.put(discovered("", "", "http://a.example/")))
+}

@@ -13,7 +13,20 @@ import (
 
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
+
+// Memory of what waits for acknowledgements. Beyond it, later messages are not stored. Clients that read stay
+// far below: parts read no further than they store.
+const (
+	mostWaiting    = 64 << 20  // bytes of a stream
+	mostWaitingAll = 256 << 20 // bytes of all streams
+	waiter         = 256       // bytes of one, without its ID
+)
+
+var errUnread = status.Error(codes.ResourceExhausted, "the acknowledgements were not read: the last messages were not stored, and have none; read while you send, or send less on one stream")
 
 // fan is a client's stream. Its messages go on in lanes, one to each part.
 type fan[Req, Ack any] struct {
@@ -23,9 +36,10 @@ type fan[Req, Ack any] struct {
 	ctx    context.Context
 	end    context.CancelCauseFunc
 
-	lanes map[*part]*lane[Req, Ack] // those that are open
-	going sync.WaitGroup            // lanes
-	write sync.Mutex                // held while the client is sent something
+	waiting atomic.Int64              // bytes
+	lanes   map[*part]*lane[Req, Ack] // those that are open
+	going   sync.WaitGroup            // lanes
+	write   sync.Mutex                // held while the client is sent something
 }
 
 // lane is a stream to a part, which acknowledges messages in their order.
@@ -68,11 +82,14 @@ func run[Req, Ack any](r *Router, client grpc.BidiStreamingServer[Req, Ack], ope
 	ended := make(chan error, 1)
 	go func() { // ends with the call if a part refuses it
 		var err error
+		full := false
 		for err == nil {
-			var m *Req
-			if m, err = client.Recv(); err == nil {
+			m, n := new(Req), 0
+			n, err = r.passing.receive(client, any(m).(proto.Message))
+			if full = full || f.waiting.Load() > mostWaiting || r.waiting.Load() > mostWaitingAll; err == nil && !full {
 				take(f, m)
 			}
+			r.passing.give(n)
 		}
 		for _, l := range f.lanes {
 			_ = l.CloseSend()
@@ -80,6 +97,9 @@ func run[Req, Ack any](r *Router, client grpc.BidiStreamingServer[Req, Ack], ope
 		f.going.Wait()
 		if errors.Is(err, io.EOF) {
 			err = context.Cause(f.ctx)
+		}
+		if err == nil && full {
+			err = errUnread
 		}
 		ended <- err
 	}()
@@ -91,8 +111,14 @@ func run[Req, Ack any](r *Router, client grpc.BidiStreamingServer[Req, Ack], ope
 	}
 }
 
-// send sends a message to a part. then gets its acknowledgement, or nil if the message may not be stored.
-func (f *fan[Req, Ack]) send(p *part, m *Req, then func(*Ack)) {
+// send sends a message to a part. answer gets its acknowledgement, or nil if the message may not be stored.
+// Until then n bytes wait.
+func (f *fan[Req, Ack]) send(p *part, m *Req, n int, answer func(*Ack)) {
+	f.wait(n)
+	then := func(ack *Ack) {
+		f.wait(-n)
+		answer(ack)
+	}
 	l := f.lanes[p]
 	if l == nil || !l.await(then) {
 		if l = f.lane(p); l == nil || !l.await(then) {
@@ -101,6 +127,12 @@ func (f *fan[Req, Ack]) send(p *part, m *Req, then func(*Ack)) {
 		}
 	}
 	_ = l.Send(m) // the lane gets the error, too
+}
+
+// wait adds to the bytes that wait for acknowledgements.
+func (f *fan[Req, Ack]) wait(n int) {
+	f.waiting.Add(int64(n))
+	f.r.waiting.Add(int64(n))
 }
 
 // lane opens a stream to a part, or returns nil.
@@ -160,7 +192,7 @@ func (r *Router) PutURLs(stream grpc.BidiStreamingServer[pb.URLItem, pb.AckMessa
 			info = known.GetInfo()
 		}
 		id := acknowledged(cmp.Or(item.GetID(), info.GetUrl()))
-		f.send(r.home(info.GetKey(), info.GetUrl()), item, func(ack *pb.AckMessage) {
+		f.send(r.home(info.GetKey(), info.GetUrl()), item, waiter+len(id), func(ack *pb.AckMessage) {
 			f.reply(cmp.Or(ack, &pb.AckMessage{ID: id, Status: pb.AckMessage_FAIL}))
 		})
 	})
@@ -183,7 +215,7 @@ func (r *Router) PutDiscovered(stream grpc.BidiStreamingServer[pb.DiscoveredBatc
 			f.reply(whole)
 		}
 		for p, some := range of {
-			f.send(p, some, func(ack *pb.BatchAck) {
+			f.send(p, some, waiter+len(whole.GetID())+16*len(at[p]), func(ack *pb.BatchAck) {
 				for j, i := range at[p] {
 					if whole.Statuses[i] = pb.AckMessage_FAIL; ack != nil {
 						whole.Statuses[i] = ack.GetStatuses()[j]

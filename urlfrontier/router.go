@@ -73,6 +73,8 @@ type Router struct {
 	turn  atomic.Uint32 // of the part that is asked first
 
 	unfinished *unfinished
+	passing    *room        // messages on their way to parts
+	waiting    atomic.Int64 // bytes of what waits for acknowledgements
 	health     *health.Server
 	own        *caller // for the health of the parts
 	closing    context.Context
@@ -104,7 +106,7 @@ func NewRouter(o RouterOptions) (*Router, error) {
 		return nil, errors.New("urlfrontier: router: there is no part")
 	}
 	o.Wait, o.MaxUnfinished, o.Logger = cmp.Or(o.Wait, 2*time.Second), cmp.Or(o.MaxUnfinished, 256<<20), cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	r := &Router{o: o, by: map[string]*part{}, unfinished: newUnfinished(o.MaxUnfinished), health: health.NewServer(), own: newCaller()}
+	r := &Router{o: o, by: map[string]*part{}, unfinished: newUnfinished(o.MaxUnfinished), passing: newRoom(mostStored), health: health.NewServer(), own: newCaller()}
 	for _, name := range slices.Sorted(maps.Keys(o.Parts)) {
 		p := &part{name: name, mark: o.Division.Mark(name), dial: o.Parts[name]}
 		r.parts, r.by[name] = append(r.parts, p), p
