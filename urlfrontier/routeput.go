@@ -32,7 +32,7 @@ var errUnread = status.Error(codes.ResourceExhausted, "the acknowledgements were
 type fan[Req, Ack any] struct {
 	r      *Router
 	client grpc.BidiStreamingServer[Req, Ack]
-	open   func(pb.URLFrontierClient, context.Context, ...grpc.CallOption) (grpc.BidiStreamingClient[Req, Ack], error)
+	open   opening[Req, Ack]
 	ctx    context.Context
 	end    context.CancelCauseFunc
 
@@ -74,40 +74,49 @@ func (l *lane[Req, Ack]) next(err error) []func(*Ack) {
 	return all
 }
 
+// opening is how a stream to a part begins.
+type opening[Req, Ack any] func(pb.URLFrontierClient, context.Context, ...grpc.CallOption) (grpc.BidiStreamingClient[Req, Ack], error)
+
 // run leads a client's messages on. take sends each to its parts. It returns after the last acknowledgement.
-func run[Req, Ack any](r *Router, client grpc.BidiStreamingServer[Req, Ack], open func(pb.URLFrontierClient, context.Context, ...grpc.CallOption) (grpc.BidiStreamingClient[Req, Ack], error), take func(*fan[Req, Ack], *Req)) error {
+func run[Req, Ack any](r *Router, client grpc.BidiStreamingServer[Req, Ack], open opening[Req, Ack], take func(*fan[Req, Ack], *Req)) error {
 	f := &fan[Req, Ack]{r: r, client: client, open: open, lanes: map[*part]*lane[Req, Ack]{}}
 	f.ctx, f.end = context.WithCancelCause(client.Context())
 	defer f.end(nil)
 	ended := make(chan error, 1)
 	go func() { // ends with the call if a part refuses it
-		var err error
-		full := false
-		for err == nil {
-			m, n := new(Req), 0
-			n, err = r.passing.receive(client, any(m).(proto.Message))
-			if full = full || f.waiting.Load() > mostWaiting || r.waiting.Load() > mostWaitingAll; err == nil && !full {
-				take(f, m)
-			}
-			r.passing.give(n)
-		}
+		err := f.read(take)
 		for _, l := range f.lanes {
 			_ = l.CloseSend()
 		}
 		f.going.Wait()
-		if errors.Is(err, io.EOF) {
-			err = context.Cause(f.ctx)
-		}
-		if err == nil && full {
-			err = errUnread
-		}
 		ended <- err
 	}()
 	select {
 	case err := <-ended:
-		return err
+		return cmp.Or(context.Cause(f.ctx), err)
 	case <-f.ctx.Done():
 		return context.Cause(f.ctx)
+	}
+}
+
+// read reads until the client has sent everything.
+func (f *fan[Req, Ack]) read(take func(*fan[Req, Ack], *Req)) (unread error) {
+	for {
+		m := new(Req)
+		n, err := f.r.passing.receive(f.client, any(m).(proto.Message))
+		if errors.Is(err, io.EOF) {
+			return unread
+		}
+		if err != nil {
+			return err
+		}
+		if f.waiting.Load() > mostWaiting || f.r.waiting.Load() > mostWaitingAll {
+			unread = errUnread
+		}
+		if unread == nil {
+			take(f, m)
+		}
+		f.r.passing.give(n)
 	}
 }
 
