@@ -268,7 +268,7 @@ func (s *Service) admit(c *call, x *route) error {
 	case s.Open() && !console.Ours(c.r.Host, s.o.Names):
 		return &problem{kind: "forbidden", status: http.StatusMisdirectedRequest, detail: "the service does not answer under this host name"}
 	case x.role == Anonymous || role >= x.role:
-		return s.isPart(c.r, x.role > Look && x.method != "GET")
+		return s.IsPart(c.r.Context(), c.r.Header.Get(PartHeader), x.role > Look && x.method != "GET")
 	case role == Anonymous:
 		c.w.Header().Set("WWW-Authenticate", "Bearer")
 		return &problem{kind: "unauthorized", status: http.StatusUnauthorized, detail: s.missing(c.r)}

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -22,10 +23,9 @@ type part struct {
 	mu    sync.Mutex // held while it is stored
 }
 
-// isPart refuses a router that takes the server for another part than those before: hosts would be at two
-// parts, and each would contact them.
-func (s *Service) isPart(r *http.Request, changes bool) error {
-	name := r.Header.Get(PartHeader)
+// IsPart refuses a router that takes the server for another part than those before: hosts would be at two
+// parts, and each would contact them. The name is what the router sends as PartHeader.
+func (s *Service) IsPart(ctx context.Context, name string, changes bool) error {
 	if x := s.part.known.Load(); name == "" || x != nil && *x == name {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (s *Service) isPart(r *http.Request, changes bool) error {
 	v, ok, err := s.f.Value(partKey)
 	if err == nil && !ok && changes {
 		v = []byte(name)
-		err = s.f.SetValue(r.Context(), partKey, v)
+		err = s.f.SetValue(ctx, partKey, v)
 	}
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/fleet/route"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/test/verbs"
 	"github.com/seed-7440039f/frontier/urlfrontier"
@@ -33,19 +34,54 @@ var _ verbs.Frontier = remote{}
 // text, and an item has neither depth nor weight.
 func TestConformance(t *testing.T) {
 	verbs.Run(t, func(t *testing.T, o frontier.Options) verbs.Frontier {
-		f, err := frontier.Open(t.Context(), urlfrontier.Frontier(o))
-		require.NoError(t, err)
-		l := bufconn.Listen(1 << 20) // in memory, so that the bubble holds both ends
-		_, stop := serveOn(t, l, f, serve.Options{}, urlfrontier.Options{}, urlfrontier.GRPCOptions{})
-		conn, err := grpc.NewClient("passthrough:///frontier", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-		require.NoError(t, err)
-		t.Cleanup(func() {
-			assert.NoError(t, conn.Close())
-			stop()
-		})
-		return remote{pb.NewURLFrontierClient(conn), o.LeaseTime}
+		return remoteTo(t, within(t, o), o)
 	})
+}
+
+// TestConformanceOfARouter is the suite through a router.
+func TestConformanceOfARouter(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprint(n, " parts"), func(t *testing.T) {
+			verbs.Run(t, func(t *testing.T, o frontier.Options) verbs.Frontier {
+				to, urls := map[string]urlfrontier.Dial{}, map[string][]string{}
+				for i := range n {
+					to[fmt.Sprint(i)] = within(t, o).DialContext
+					urls[fmt.Sprint(i)] = []string{fmt.Sprint("http://localhost:", i+1)}
+				}
+				division, err := route.New(route.Options{Parts: urls})
+				require.NoError(t, err)
+				r, err := urlfrontier.NewRouter(urlfrontier.RouterOptions{Division: division, Parts: to})
+				require.NoError(t, err)
+				l, server := bufconn.Listen(1<<20), r.GRPC(urlfrontier.GRPCOptions{})
+				served := make(chan error, 1)
+				go func() { served <- server.Serve(l) }()
+				t.Cleanup(func() {
+					assert.NoError(t, r.Stop(server, time.Second))
+					assert.NoError(t, <-served)
+					assert.NoError(t, division.Close())
+				})
+				return remoteTo(t, l, o)
+			})
+		})
+	}
+}
+
+// within serves a frontier in memory, so that a bubble holds both ends.
+func within(t *testing.T, o frontier.Options) *bufconn.Listener {
+	f, err := frontier.Open(t.Context(), urlfrontier.Frontier(o))
+	require.NoError(t, err)
+	l := bufconn.Listen(1 << 20)
+	_, stop := serveOn(t, l, f, serve.Options{}, urlfrontier.Options{}, urlfrontier.GRPCOptions{})
+	t.Cleanup(stop)
+	return l
+}
+
+func remoteTo(t *testing.T, l *bufconn.Listener, o frontier.Options) remote {
+	conn, err := grpc.NewClient("passthrough:///frontier", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
+	return remote{pb.NewURLFrontierClient(conn), o.LeaseTime}
 }
 
 // remote has the verbs of a frontier, by calls of the API in the crawl DEFAULT. The Meta of a URL is one

@@ -11,5 +11,6 @@
 //
 // A queue's key is the host that politeness applies to (Entry.Host). Completed URLs are finished and kept
 // (Options.Keep), so listings show them. Clients decide when a URL is fetched again, so the frontier has
-// no Scheduler. docs/urlfrontier.md lists the calls and the differences from the reference server.
+// no Scheduler. A [Router] answers for several such servers, each with a part of the hosts.
+// docs/urlfrontier.md lists the calls and the differences from the reference server.
 package urlfrontier

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 )
 
 const (
@@ -32,13 +34,17 @@ type wanted struct {
 	perHost int // most URLs of a host
 }
 
+// holdOf returns how long a client wants to have URLs.
+func holdOf(p *pb.GetParams) time.Duration {
+	return cmp.Or(time.Duration(p.GetDelayRequestable())*time.Second, defaultHold)
+}
+
 // GetURLs implements URLFrontier.
 func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.URLInfo]) error {
-	w := wanted{key: p.GetKey(), any: true, hold: time.Duration(p.GetDelayRequestable()) * time.Second}
+	w := wanted{key: p.GetKey(), any: true, hold: holdOf(p)}
 	if len(w.key) > maxKey {
 		return nil
 	}
-	w.hold = cmp.Or(w.hold, defaultHold)
 	if most := s.svc.MaxLease(); w.hold > most {
 		s.clamped.Do(func() {
 			s.log.Warn("urlfrontier: clients ask for longer leases than they may have, and get shorter ones", "client", clientOf(stream.Context()), "asked", w.hold, "most", most)
@@ -63,6 +69,10 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 	}
 	began := time.Now()
 	deadline := began.Add(s.o.Wait)
+	if given(stream.Context(), serve.PartHeader) != "" {
+		deadline = began // a router waits for all its parts
+	}
+	_ = stream.SetHeader(metadata.Pairs(holdHeader, w.hold.String()))
 	for sent := 0; most == 0 || sent < most; {
 		if sent > 0 && time.Since(began) >= w.hold {
 			return nil // one lap: the first queue may come again
@@ -77,6 +87,7 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 		}
 		if len(leases) == 0 {
 			if sent > 0 || !s.waits(stream.Context(), until, deadline) {
+				s.tell(stream, until)
 				return nil
 			}
 			continue
@@ -87,6 +98,19 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 		sent += hostsOf(leases)
 	}
 	return nil
+}
+
+// What a router learns of a GetURLs.
+const (
+	holdHeader  = "frontier-hold" // how long its leases last
+	nextTrailer = "frontier-next" // without URLs: how long until there may be one
+)
+
+// tell tells a router when to ask again.
+func (s *Server) tell(stream grpc.ServerStream, next time.Time) {
+	if !next.IsZero() {
+		stream.SetTrailer(metadata.Pairs(nextTrailer, max(leastWait, next.Sub(s.svc.Frontier().Now())).String()))
+	}
 }
 
 // takeSome leases URLs of up to n hosts, and returns when the leases end. If it leases none it returns

@@ -408,7 +408,7 @@ func TestAListingIsWaitedForOnlyToShareIt(t *testing.T) {
 func TestHealthOfAFrontierThatHandsNothingOut(t *testing.T) {
 	s, _, client := startInside(t)
 	_ = client()
-	h := healthOf{s.health, s}
+	h := healthOf{s.health, s.ready}
 	check := func() grpc_health_v1.HealthCheckResponse_ServingStatus {
 		x, err := h.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 		require.NoError(t, err)
@@ -449,7 +449,7 @@ func TestHealthComesBack(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		w, ended := &watching{ctx: ctx}, make(chan error)
-		go func() { ended <- healthOf{s.health, s}.Watch(&grpc_health_v1.HealthCheckRequest{}, w) }()
+		go func() { ended <- healthOf{s.health, s.ready}.Watch(&grpc_health_v1.HealthCheckRequest{}, w) }()
 		check := func(want grpc_health_v1.HealthCheckResponse_ServingStatus) {
 			t.Helper()
 			time.Sleep(watchEvery + time.Second)

@@ -24,6 +24,8 @@ import (
 
 var address = flag.String("urlfrontier.address", "", "run the conformance tests against this server instead of our own")
 
+var parts = flag.Int("urlfrontier.parts", 0, "run the conformance tests against a router with as many parts")
+
 // serverDir names the folder of a server that a test starts as a process, to kill it.
 const serverDir = "URLFRONTIER_TEST_DIR"
 
@@ -150,6 +152,9 @@ func serveOn(t *testing.T, l net.Listener, f *frontier.Frontier, so serve.Option
 // start connects to the server that -urlfrontier.address names, emptied, or to a new one.
 func start(t *testing.T) *api {
 	t.Helper()
+	if *address == "" && *parts > 0 {
+		return dial(t, startRouted(t, *parts, serve.Options{}, urlfrontier.Options{}).address)
+	}
 	if *address == "" {
 		at, _ := startWith(t, serve.Options{}, urlfrontier.Options{}, urlfrontier.GRPCOptions{})
 		return dial(t, at)

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -100,6 +101,8 @@ func (s *Server) ListCrawls(context.Context, *pb.Local) (*pb.StringList, error) 
 func (s *Server) ListQueues(ctx context.Context, p *pb.Pagination) (*pb.QueueList, error) {
 	size := cmp.Or(int(p.GetSize()), pageSize)
 	out := &pb.QueueList{Start: p.GetStart(), CrawlID: serve.Normal(p.GetCrawlID())}
+	skip := int(p.GetStart())
+	defer func() { _ = grpc.SetTrailer(ctx, leftOf(skip)) }()
 	id, ok := s.svc.Crawl(p.GetCrawlID())
 	if !ok {
 		return out, nil
@@ -110,8 +113,8 @@ func (s *Server) ListQueues(ctx context.Context, p *pb.Pagination) (*pb.QueueLis
 	}
 	defer done()
 	now := time.Now()
-	at := s.pages.before(page{crawl: id, inactive: p.GetIncludeInactive(), start: int(p.GetStart())}, now.Add(-s.o.ListingAge))
-	skip := int(p.GetStart()) - at.start
+	at := s.pages.before(page{crawl: id, inactive: p.GetIncludeInactive(), start: skip}, now.Add(-s.o.ListingAge))
+	skip -= at.start
 	for key, n := range s.queues(id, at.after) {
 		if !p.GetIncludeInactive() && (active(n) == 0 || !s.svc.Frontier().RuleOf(key).BlockedUntil.Before(s.svc.Frontier().Now())) {
 			continue

@@ -103,7 +103,7 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	}
 	s := &Server{
 		svc: svc, o: o, log: o.Logger, purged: purged, settings: kept, groups: make(chan *group, 64),
-		committed: make(chan struct{}), closing: make(chan struct{}), unfinished: &unfinished{most: o.MaxUnfinished, conns: map[*sender]struct{}{}},
+		committed: make(chan struct{}), closing: make(chan struct{}), unfinished: newUnfinished(o.MaxUnfinished),
 		stored: newRoom(mostStored), health: health.NewServer(),
 		reads: make(chan struct{}, mostReads), unreadFor: unreadFor, unreadWait: unreadWait, readWait: readWait, mostUnread: mostUnread,
 		listings: listings{age: o.ListingAge, log: o.Logger, making: make(chan struct{}, 1), kept: map[net.Addr]keptListing{}},

@@ -119,17 +119,13 @@ func (p *pump[Req, Ack]) awaitRoomLocked() bool {
 
 func (p *pump[Req, Ack]) read() error {
 	for {
-		m, n := new(Req), 0
-		x := &sized{Message: any(m).(proto.Message), take: func(bytes int) { n = bytes; p.s.stored.take(n) }}
-		if err := p.stream.RecvMsg(x); err != nil {
-			p.s.stored.give(n)
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
+		m := new(Req)
+		n, err := p.s.stored.receive(p.stream, any(m).(proto.Message))
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-		if n == 0 { // the server was not made by Server.GRPC
-			x.take(proto.Size(x))
+		if err != nil {
+			return err
 		}
 		p.mu.Lock()
 		if p.refused > 0 || !p.awaitRoomLocked() { // the client learns it at the end of its stream
@@ -143,7 +139,7 @@ func (p *pump[Req, Ack]) read() error {
 		p.size += n
 		p.bytes += n
 		p.cond.Broadcast()
-		err := p.err
+		err = p.err
 		p.mu.Unlock()
 		if err != nil {
 			return err
@@ -254,6 +250,19 @@ func (r *room) give(n int) {
 	defer r.mu.Unlock()
 	r.used -= n
 	r.cond.Broadcast()
+}
+
+// receive receives a message, and takes its bytes.
+func (r *room) receive(stream grpc.ServerStream, m proto.Message) (n int, err error) {
+	x := &sized{Message: m, take: func(bytes int) { n = bytes; r.take(n) }}
+	if err := stream.RecvMsg(x); err != nil {
+		r.give(n)
+		return 0, err
+	}
+	if n == 0 { // the server was not made by this package
+		x.take(proto.Size(x))
+	}
+	return n, nil
 }
 
 // sized is a message whose take is called with its size before it is decoded.

@@ -26,6 +26,10 @@ type unfinished struct {
 	conns map[*sender]struct{} // guarded by mu
 }
 
+func newUnfinished(most int64) *unfinished {
+	return &unfinished{most: most, conns: map[*sender]struct{}{}}
+}
+
 // sender is a connection after decryption.
 type sender struct {
 	net.Conn

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/fleet/route"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier"
 	"github.com/stretchr/testify/assert"
@@ -30,6 +31,14 @@ func TestUnits(t *testing.T) {
 	s, err := urlfrontier.New(t.Context(), svc, urlfrontier.Options{Wait: -1})
 	require.NoError(t, err)
 	assert.ErrorContains(t, s.Stop(grpc.NewServer(), 10), "is the unit missing?")
+	_, err = urlfrontier.NewRouter(urlfrontier.RouterOptions{Wait: 10})
+	assert.ErrorContains(t, err, "Wait is 10ns; want 0 or at least 1ms: is the unit missing?")
+	division, err := route.New(route.Options{Parts: map[string][]string{"a": {"http://localhost:1"}}})
+	require.NoError(t, err)
+	r, err := urlfrontier.NewRouter(urlfrontier.RouterOptions{Division: division, Parts: map[string]urlfrontier.Dial{"a": nil}})
+	require.NoError(t, err)
+	assert.ErrorContains(t, r.Stop(grpc.NewServer(), 10), "is the unit missing?")
+	assert.NoError(t, division.Close())
 	assert.NoError(t, svc.Close())
 	assert.NoError(t, f.Check())
 	assert.NoError(t, f.Close())

@@ -5,6 +5,7 @@ package urlfrontier
 import (
 	"cmp"
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -48,8 +50,8 @@ type selected struct {
 	size       int // how many to return; 0: all
 }
 
-// each calls f for each selected URL.
-func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error) error {
+// each calls f for each selected URL, and counts down x.start to what is left to skip.
+func (s *Server) each(ctx context.Context, x *selected, f func(*pb.URLItem) error) error {
 	id, ok := s.svc.Crawl(x.crawl)
 	if !ok || len(x.key) > maxKey {
 		return nil
@@ -65,8 +67,9 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 		return statusOf(err)
 	}
 	defer leave()
+	filter := x.filter
 	if x.ignoreCase {
-		x.filter = strings.ToLower(x.filter)
+		filter = strings.ToLower(filter)
 	}
 	n := 0
 	for _, at := range l.within(q) {
@@ -89,7 +92,7 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 		if x.ignoreCase {
 			url = strings.ToLower(url)
 		}
-		if !strings.Contains(url, x.filter) {
+		if !strings.Contains(url, filter) {
 			continue
 		}
 		if x.start > 0 {
@@ -116,6 +119,11 @@ func (s *Server) ListURLs(p *pb.ListUrlParams, stream grpc.ServerStreamingServer
 	return s.sendEach(x, stream)
 }
 
+// leftTrailer is the trailer of a page that says how much of its start lies behind the end of the list.
+const leftTrailer = "frontier-left"
+
+func leftOf(start int) metadata.MD { return metadata.Pairs(leftTrailer, strconv.Itoa(start)) }
+
 // unreadFor is how long a client may leave a URL of a listing unread.
 const unreadFor = time.Minute
 
@@ -128,11 +136,13 @@ func (s *Server) sendEach(x selected, stream grpc.ServerStreamingServer[pb.URLIt
 	defer stuck.Stop()
 	ended := make(chan error, 1)
 	go func() { // ends with the call if the client does not read
-		ended <- s.each(ctx, x, func(item *pb.URLItem) error {
+		err := s.each(ctx, &x, func(item *pb.URLItem) error {
 			stuck.Reset(s.unreadFor)
 			defer stuck.Stop()
 			return stream.Send(item)
 		})
+		stream.SetTrailer(leftOf(x.start))
+		ended <- err
 	}()
 	select {
 	case err := <-ended:
@@ -170,7 +180,7 @@ func (s *Server) CountURLs(ctx context.Context, p *pb.CountUrlParams) (*pb.Long,
 		return &pb.Long{Value: uint64(total(n))}, statusOf(err)
 	}
 	var n uint64
-	x := selected{crawl: p.GetCrawlID(), key: p.GetKey(), filter: p.GetFilter(), ignoreCase: p.GetIgnoreCase()}
+	x := &selected{crawl: p.GetCrawlID(), key: p.GetKey(), filter: p.GetFilter(), ignoreCase: p.GetIgnoreCase()}
 	err := s.each(ctx, x, func(*pb.URLItem) error { n++; return nil })
 	return &pb.Long{Value: n}, err
 }

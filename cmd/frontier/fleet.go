@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/fleet/etcd"
 	"github.com/seed-7440039f/frontier/fleet/route"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/urlfrontier"
 )
 
 // fleetLease is the longest lease of a fleet unless -max-lease says otherwise: when a node dies, no host is
@@ -116,7 +118,7 @@ func (f *fleetFlags) define(fs *flagSet) {
 	fs.StringVar(&f.node, "node", "", "this machine's `name` in the fleet")
 	fs.Var(&f.list, "fleet-peers", "`NAME=HOST:PORT` of every machine of the fleet, this one too, where they talk to each other; comma-separated")
 	fs.DurationVar(&f.ttl, "fleet-ttl", 15*time.Second, "how long a machine may not be heard of before another takes its place")
-	fs.IntVar(&f.partitions, "fleet-partitions", 1, "`number` of partitions among which the fleet divides its hosts, and the machines their work; it is the same at all machines, and stays (-grpc is off with more than one)")
+	fs.IntVar(&f.partitions, "fleet-partitions", 1, "`number` of partitions among which the fleet divides its hosts, and the machines their work; it is the same at all machines, and stays")
 	fs.StringVar(&f.cert, "fleet-cert", "", "`file` of the certificate by which the other machines know this one")
 	fs.StringVar(&f.key, "fleet-key", "", "`file` of its key")
 	fs.StringVar(&f.ca, "fleet-ca", "", "`file` of the authority that vouches for all of them")
@@ -134,10 +136,7 @@ func (f *fleetFlags) judge(s *server) {
 	if f.partitions > 1 {
 		least := byteSize(f.partitions) * leastServed
 		s.badIf(s.memory < least, fmt.Sprintf("one machine may have all %d partitions: want at least %dM", f.partitions, least>>20), "memory")
-		if s.grpc != "off" && s.given("grpc") {
-			s.fault([]string{"grpc"}, "%s: gRPC has no way to the machines of several partitions: want off, or one partition", s.shown("grpc"))
-		}
-		if s.grpc = "off"; s.clientCA != "" {
+		if s.clientCA != "" {
 			s.fault([]string{"client-ca"}, "%s: certificates of clients do not reach the partitions: want -tokens, or one partition", s.shown("client-ca"))
 		}
 	}
@@ -202,8 +201,8 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 			x.Add(name, 0, l)
 		}
 	} else {
-		var division route.Options
-		if division, err = s.divide(x, log); err != nil {
+		var all division
+		if all, err = s.divide(x, log); err != nil {
 			return err
 		}
 		public.addLocal(s.dir, log)
@@ -211,7 +210,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		ctx, stop = context.WithCancel(ctx)
 		routed := make(chan error, 1)
 		go func() {
-			routed <- answerRouted(ctx, division, public["http"], public["console"], s.tls, s.grace)
+			routed <- all.answer(ctx, public, log)
 			stop()
 		}()
 		defer func() {
@@ -258,16 +257,22 @@ func (s *server) of(partition int) *server {
 }
 
 // divide returns the settings by which this machine answers its clients for all partitions.
-func (s *server) divide(x *crossing.Crossing, log *slog.Logger) (o route.Options, err error) {
+func (s *server) divide(x *crossing.Crossing, log *slog.Logger) (d division, err error) {
 	parts, numbers := map[string][]string{}, map[string]int{}
+	d = division{dial: map[string]urlfrontier.Dial{}, wait: cmp.Or(s.wait, -1), reflect: s.reflect, tls: s.tls, grace: s.grace}
 	for p := range s.fleet.partitions {
 		if err := os.MkdirAll(s.of(p).dir, 0o777); err != nil {
-			return o, err
+			return d, err
 		}
-		address := fmt.Sprintf("localhost:%d", p+1) // no server listens there: the port is the partition
-		parts[strconv.Itoa(p)], numbers[address] = []string{"http://" + address}, p
+		name, address := strconv.Itoa(p), fmt.Sprintf("localhost:%d", p+1) // no server listens there: the port is the partition
+		parts[name], numbers[address] = []string{"http://" + address}, p
 		x.Add("http", p, nil)
 		x.Add("console", p, nil)
+		if s.grpc == "off" {
+			continue
+		}
+		x.Add("grpc", p, nil)
+		d.dial[name] = func(context.Context) (net.Conn, error) { return x.Dial("grpc", p), nil }
 	}
 	inside := func(name string) http.RoundTripper {
 		return &http.Transport{
@@ -277,5 +282,6 @@ func (s *server) divide(x *crossing.Crossing, log *slog.Logger) (o route.Options
 			MaxIdleConnsPerHost: max(16, 512/len(parts)), IdleConnTimeout: time.Minute, DisableCompression: true,
 		}
 	}
-	return route.Options{Parts: parts, Fleet: true, Transport: inside("http"), Consoles: inside("console"), Names: s.names, MaxRequests: s.most, MaxBuffered: int64(s.buffered), Logger: log}, nil
+	d.o = route.Options{Parts: parts, Fleet: true, Transport: inside("http"), Consoles: inside("console"), Names: s.names, MaxRequests: s.most, MaxBuffered: int64(s.buffered), Logger: log}
+	return d, nil
 }

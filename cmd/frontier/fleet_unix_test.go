@@ -59,8 +59,11 @@ func (m *machine) start(t *testing.T, peers string, more ...string) {
 	out, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	defer out.Close()
+	if !slices.Contains(more, "-grpc") {
+		more = append(more, "-grpc", "off")
+	}
 	m.cmd = exec.Command(os.Args[0], append([]string{"serve", "-fleet", "test", "-node", m.name, "-dir", m.dir, "-fleet-peers", peers, "-fleet-ttl", "5s",
-		"-http", m.address, "-grpc", "off", "-delay", "1s", "-lease-time", "6s"}, more...)...)
+		"-http", m.address, "-delay", "1s", "-lease-time", "6s"}, more...)...)
 	m.cmd.Env = append(os.Environ(), asCommand+"=1")
 	m.cmd.Stdout, m.cmd.Stderr = out, out
 	require.NoError(t, m.cmd.Start())

@@ -40,6 +40,9 @@ var serveNeeds = []need{
 	{[]string{"node", "fleet-peers", "fleet-ttl", "fleet-partitions", "fleet-cert", "fleet-key", "fleet-ca"}, []beside{{"fleet", ""}}},
 }
 
+// routeNeeds are the needs of a router's options.
+var routeNeeds = []need{{[]string{"part-grpc"}, []beside{{"grpc", "off"}}}}
+
 // met reports whether the need is satisfied.
 func (b beside) met(o *options) bool {
 	x := o.find(b.option)

@@ -28,14 +28,14 @@ var alone = map[string][]string{
 		no-keep-alive min-rate max-ratio body-memory temp protocols warc seen stats sitemaps recrawl log log-max-bytes page metrics-listen`),
 	"serve": strings.Fields(`dir memory sync delay retry-tries backoff-base backoff-max backoff-forgive probes quarantine-after quarantine-probe lease-time max-lease http grpc fleet tokens tls-cert tls-key client-ca insecure names max-buffered
 		max-connections grace log-format quiet v`),
-	"route": strings.Fields("part http tls-cert tls-key names insecure max-connections grace log-format quiet v"),
+	"route": strings.Fields("part http grpc tls-cert tls-key names insecure max-connections grace log-format quiet v"),
 }
 
 func TestEveryOptionSaysWhatItNeeds(t *testing.T) {
 	for command, x := range map[string]struct {
 		o     *options
 		needs []need
-	}{"crawl": {newSettings().options, crawlNeeds}, "serve": {newServer().options, serveNeeds}, "route": {newRouter().options, nil}} {
+	}{"crawl": {newSettings().options, crawlNeeds}, "serve": {newServer().options, serveNeeds}, "route": {newRouter().options, routeNeeds}} {
 		said := slices.Clone(alone[command])
 		for _, n := range x.needs {
 			said = append(said, n.options...)

@@ -199,6 +199,11 @@ func TestOptionsOfARouter(t *testing.T) {
 		"-tls-cert and -tls-key: want both":                {"-part", "a=http://10.0.0.1:8348", "-tls-key", "x"},
 		"-http is nowhere; want host:port, or unix: and a": {"-part", "a=http://10.0.0.1:8348", "-http", "nowhere"},
 		"what is \"x\"?":                                   {"x"},
+		"needs -grpc other than off":                       {"-part", "a=http://10.0.0.1:8348", "-part-grpc", "a=http://10.0.0.1:7071"},
+		"-part-grpc is missing; want NAME=URL":             {"-part", "a=http://10.0.0.1:8348", "-grpc", "127.0.0.1:7071"},
+		"want the parts that -part has":                    {"-part", "a=http://10.0.0.1:8348", "-grpc", "127.0.0.1:7071", "-part-grpc", "b=http://10.0.0.1:7071"},
+		"-grpc is 0.0.0.0:7071; other machines may":        {"-part", "a=http://10.0.0.1:8348", "-grpc", "0.0.0.0:7071", "-part-grpc", "a=http://127.0.0.1:7071"},
+		`-part-grpc is "a=http://10.0.0.1"; want a port`:   {"-part", "a=http://10.0.0.1:8348", "-grpc", "127.0.0.1:7071", "-part-grpc", "a=http://10.0.0.1"},
 	} {
 		status, _, said := typing(t, append([]string{"route"}, args...)...)
 		assert.Equal(t, exitUsage, status, args)

@@ -26,6 +26,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/urfave/cli/v3"
+	"google.golang.org/grpc"
 
 	"github.com/seed-7440039f/frontier"
 	frontierprometheus "github.com/seed-7440039f/frontier/adapters/prometheus"
@@ -403,7 +404,6 @@ func (s *server) answer(ctx context.Context, x crossing.Served, service *frontie
 		if stop, err = s.answerGRPC(ctx, at, service, log, failed); err != nil {
 			return err
 		}
-		log.Info("Started URLFrontierServer", "grpc", at.Addr().String()) // StormCrawler's tests wait for this text
 	}
 	web := service.HTTP()
 	web.ConnState = newConnections(s.most, log).state
@@ -488,7 +488,20 @@ func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *fronti
 	if err != nil {
 		return nil, err
 	}
-	g := api.GRPC(urlfrontier.GRPCOptions{TLS: s.tls, Reflection: s.reflect})
+	grace := s.grace
+	if s.fleet.partitions == 1 {
+		log.Info(startedGRPC, "grpc", l.Addr().String())
+	} else {
+		grace = min(grace, time.Second) // its clients are routers, which keep streams open and find the next machine
+	}
+	return serveGRPC(l, api.GRPC(urlfrontier.GRPCOptions{TLS: s.tls, Reflection: s.reflect}), api.Stop, grace, failed), nil
+}
+
+// startedGRPC is logged when the URLFrontier API is served: StormCrawler's tests wait for this text.
+const startedGRPC = "Started URLFrontierServer"
+
+// serveGRPC serves until stop is called, as answerGRPC says.
+func serveGRPC(l net.Listener, g *grpc.Server, end func(*grpc.Server, time.Duration) error, grace time.Duration, failed chan<- error) (stop func(context.Context) error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -496,12 +509,12 @@ func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *fronti
 			failed <- err
 		}
 	}()
-	return func(end context.Context) error {
-		defer context.AfterFunc(end, g.Stop)()
-		err := api.Stop(g, s.grace)
+	return func(over context.Context) error {
+		defer context.AfterFunc(over, g.Stop)()
+		err := end(g, grace)
 		<-ended
 		return err
-	}, nil
+	}
 }
 
 // warnOpen warns every minute, until ctx ends, that nothing protects the addresses.

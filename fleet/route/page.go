@@ -44,16 +44,15 @@ func (c *call) getIndex() error {
 
 // onPart lets a part answer what the path names: a request that reads, or its page.
 func (c *call) onPart() error {
-	at := slices.IndexFunc(c.r.parts, func(p *part) bool { return p.name == c.q.PathValue("part") })
+	p := c.r.named(c.q.PathValue("part"))
 	page := c.q.PathValue("page")
 	form := c.q.Method == "POST" && slices.Contains([]string{"do", "enter", "leave"}, page)
 	switch {
-	case at < 0:
+	case p == nil:
 		return &problem{kind: "not-found", Status: http.StatusNotFound, Detail: "there is no such part"}
 	case c.q.Method == "POST" && !form:
 		return &problem{kind: "not-found", Status: http.StatusNotFound, Detail: "a part's page takes do, enter and leave here; send other requests without /parts/ and the part's name"}
 	}
-	p := c.r.parts[at]
 	_, what, _ := strings.Cut(strings.TrimPrefix(c.q.URL.RequestURI(), "/parts/"), "/")
 	if page == "metrics" || strings.HasPrefix(page, "v1/") {
 		return c.passTo(p, "/"+what)
@@ -92,7 +91,7 @@ func (c *call) showPage(p *part, path string) (err error) {
 		Transport: c.client.Transport,
 		Rewrite: func(q *httputil.ProxyRequest) {
 			q.Out.URL, q.Out.Host = to, ""
-			q.Out.Header.Set(serve.PartHeader, p.note())
+			q.Out.Header.Set(serve.PartHeader, p.mark())
 			q.Out.Header.Del("Origin") // the router has judged it
 		},
 		ModifyResponse: func(a *http.Response) error {

@@ -31,8 +31,8 @@ type part struct {
 	rests      atomic.Int64 // until then, in Unix nanoseconds, since it did not answer
 }
 
-// note says which part of which division it is.
-func (p *part) note() string { return p.name + "/" + p.tail[1:] }
+// mark is what the servers of the part know it by.
+func (p *part) mark() string { return p.name + "/" + p.tail[1:] }
 
 // resting reports whether the part has failed lately.
 func (p *part) resting() bool { return time.Now().UnixNano() < p.rests.Load() }
@@ -103,7 +103,7 @@ func (c *call) once(ctx context.Context, p *part, base string, a asking) (*http.
 			q.Header.Set("Content-Type", cmp.Or(a.kind, jsonType))
 		}
 		q.Header.Set("Accept", cmp.Or(a.accept, jsonType))
-		q.Header.Set(serve.PartHeader, p.note())
+		q.Header.Set(serve.PartHeader, p.mark())
 		var res *http.Response
 		if res, err = c.client.Do(q); err == nil {
 			watch.Stop()

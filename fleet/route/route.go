@@ -171,6 +171,25 @@ func (r *Router) begin() bool {
 	return !r.closed
 }
 
+// Home returns the name of the part that has a host. A name that no host has is at the first part.
+func (r *Router) Home(host string) string {
+	if host == "" {
+		return r.parts[0].name
+	}
+	return r.of("", host).name
+}
+
+// Mark is what the servers of a part know it by: see serve.PartHeader.
+func (r *Router) Mark(part string) string { return r.named(part).mark() }
+
+// named returns the part of a name, or nil.
+func (r *Router) named(name string) *part {
+	if at := slices.IndexFunc(r.parts, func(p *part) bool { return p.name == name }); at >= 0 {
+		return r.parts[at]
+	}
+	return nil
+}
+
 // homesMost is the most hosts whose part is remembered.
 const homesMost = 64 << 10
 
@@ -180,8 +199,7 @@ func (r *Router) home(host string) *part {
 		return p.(*part)
 	}
 	domain, _ := domainOf(host)
-	owner := r.nodes.Owner(domain)
-	p := r.parts[slices.IndexFunc(r.parts, func(p *part) bool { return p.name == owner })]
+	p := r.named(r.nodes.Owner(domain))
 	if r.known.Add(1) > homesMost {
 		r.known.Store(0)
 		r.homes.Clear()

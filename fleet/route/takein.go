@@ -251,7 +251,7 @@ func (o object) maybe64(name string) string {
 // noted returns the part of this division that a note names, or nil.
 func (s *splitter) noted(data string) *part {
 	b, _ := base64.StdEncoding.DecodeString(data)
-	if i := slices.IndexFunc(s.r.parts, func(p *part) bool { return p.note() == string(b) }); i >= 0 {
+	if i := slices.IndexFunc(s.r.parts, func(p *part) bool { return p.mark() == string(b) }); i >= 0 {
 		return s.r.parts[i]
 	}
 	return nil

@@ -86,7 +86,9 @@ func measureCalls(now map[string]int) error {
 }
 
 // ofFleet says whether a file divides a frontier over machines, or lets them share one.
-func ofFleet(file string) bool { return within(file, "fleet", "cmd/frontier/route.go") }
+func ofFleet(file string) bool {
+	return within(file, "fleet", "cmd/frontier/route.go", "urlfrontier/router.go", "urlfrontier/routecalls.go", "urlfrontier/routeget.go", "urlfrontier/routeput.go")
+}
 
 // laboratory says whether a file only tries and measures the rest.
 func laboratory(file string) bool {
