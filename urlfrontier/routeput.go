@@ -26,7 +26,7 @@ const (
 	waiter         = 256       // bytes of one, without its ID
 )
 
-var errUnread = status.Error(codes.ResourceExhausted, "the acknowledgements were not read: the last messages were not stored, and have none; read while you send, or send less on one stream")
+var errUnread = status.Error(codes.ResourceExhausted, "the acknowledgements were not read, and the last messages were not stored: read while you send, or send less on one stream")
 
 // fan is a client's stream. Its messages go on in lanes, one to each part.
 type fan[Req, Ack any] struct {
