@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier/internal/drift"
+	"github.com/seed-7440039f/frontier/internal/lab/drift"
 )
 
 // check verifies the invariants of siteRecord.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/seed-7440039f/frontier/internal/drift"
+	"github.com/seed-7440039f/frontier/internal/lab/drift"
 )
 
 func TestAnswersHoldByBothClocks(t *testing.T) {

@@ -10,8 +10,8 @@
 //		log.Print(r) // repeating-segments: "a/b" occurs 3 times or more; at most 2
 //	}
 //
-// A [Match] is a predicate on URLs; [Allow] and [Deny] turn it into a [Filter]; [All], [Any],
-// [And], [Or] and [Not] combine them. A [Reason] contains the name of its rule, which is stable and
+// A [Match] is a predicate on URLs, a function; [Allow] and [Deny] turn it into a [Filter]; [All]
+// combines filters. A [Reason] contains the name of its rule, which is stable and
 // meant to be counted, and details for people. A [Response] judges an answer's header, before its
 // body is read.
 //

@@ -127,23 +127,6 @@ func (a all) Fetched(t *Target) {
 	}
 }
 
-// Any refuses what all filters refuse; without filters, nothing. The last refusal is returned.
-func Any(filters ...Filter) Filter { return anyOf(filters) }
-
-type anyOf []Filter
-
-func (a anyOf) Refuse(t *Target) (r Reason) {
-	for _, f := range a {
-		if r = f.Refuse(t); !r.Refused() {
-			break
-		}
-	}
-	return r
-}
-
-// Fetched informs the filters that are Watchers.
-func (a anyOf) Fetched(t *Target) { all(a).Fetched(t) }
-
 // Allow refuses what does not match; rule is the name of the reason.
 func Allow(rule string, m Match) Filter {
 	return Func(func(t *Target) Reason {

@@ -34,16 +34,9 @@ func TestMatches(t *testing.T) {
 		"host in letters":   {Host("Bücher.example"), "http://xn--bcher-kva.example/", "http://b.example/"},
 		"domain in letters": {Domain(".bücher.example"), "http://a.xn--bcher-kva.example/", "http://b.example/"},
 		"domain":            {Domain(".a.Example"), "http://a.example/ http://c.b.a.example/ http://a.example./", "http://ba.example/ http://example/"},
-		"suffix":            {Suffix(".GOV.uk"), "http://x.gov.uk/", "http://gov.uk/ http://gov.uk.example/"},
-		"port":              {Port("", "81"), "http://a/ http://a:81/", "http://a:22/"},
-		"path prefix":       {PathPrefix("/a/"), "http://x/a/b", "http://x/a http://x/b/a/"},
 		"extension":         {Extension(".JPG", "tar.gz", "png"), "http://a/x.jpg http://a/b/x.y.PNG?z=.html", "http://a/x http://a/jpg http://a.jpg/ http://a/x.gz"},
 		"no extension":      {Extension(""), "http://a/x http://a/ http://a/b.c/", "http://a/x.html"},
 		"regexp":            {Regexp(regexp.MustCompile(`x=\d+$`), regexp.MustCompile("^ftp")), "http://a/?x=1 ftp://a/", "http://a/?x=1&y"},
-		"and":               {And(Scheme("http"), Port("81")), "http://a:81/", "http://a/ https://a:81/"},
-		"or":                {Or(Scheme("http"), Port("81")), "http://a/ https://a:81/", "https://a/"},
-		"not":               {Not(Port("81")), "http://a/", "http://a:81/"},
-		"nothing matches":   {Or(), "", "http://a/"},
 	} {
 		for u := range strings.FieldsSeq(c.yes) {
 			assert.True(t, c.m(Split(u, 0)), "%s: %s", name, u)
@@ -62,7 +55,6 @@ func TestLimits(t *testing.T) {
 		f       Filter
 		yes, no string
 	}{
-		"url-length":         {MaxURL(12), "http://a/123", "http://a/1234"},
 		"query-length":       {MaxQuery(3), "http://a/long/path?abc http://a/", "http://a/?abcd"},
 		"params":             {MaxParams(2), "http://a/?a=1&b=2 http://a/?&&a;", "http://a/?a&b&c http://a/?a=1;b=2;c=3"},
 		"too-deep":           {MaxSegments(2), "http://a/b/c/ http://a//b//c//", "http://a/b/c/d"},
@@ -91,11 +83,8 @@ func TestCombinations(t *testing.T) {
 	u := Split("http://a/", 0)
 	assert.Equal(t, "b", All(yes, no("b"), no("c")).Refuse(u).String())
 	assert.False(t, All().Refuse(u).Refused())
-	assert.False(t, Any(no("a"), yes, no("c")).Refuse(u).Refused())
-	assert.Equal(t, "c", Any(no("a"), no("c")).Refuse(u).Rule)
-	assert.False(t, Any().Refuse(u).Refused())
 	n := 0
-	All(yes, watching{&n}, Any(no("a"), watching{&n})).(Watcher).Fetched(u)
+	All(yes, watching{&n}, All(no("a"), watching{&n})).(Watcher).Fetched(u)
 	assert.Equal(t, 2, n)
 }
 

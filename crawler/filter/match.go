@@ -10,21 +10,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
-// Match is a predicate on URLs.
+// Match is a predicate on URLs. It may be any function, such as one that combines others.
 type Match func(t *Target) bool
-
-// And matches what all of m match.
-func And(m ...Match) Match {
-	return func(t *Target) bool { return !slices.ContainsFunc(m, func(m Match) bool { return !m(t) }) }
-}
-
-// Or matches what at least one of m matches.
-func Or(m ...Match) Match {
-	return func(t *Target) bool { return slices.ContainsFunc(m, func(m Match) bool { return m(t) }) }
-}
-
-// Not matches what m does not.
-func Not(m Match) Match { return func(t *Target) bool { return !m(t) } }
 
 // set returns a set of names in lower case.
 func set(names []string, clean func(string) string) map[string]bool {
@@ -59,25 +46,6 @@ func Domain(names ...string) Match {
 			_, rest, _ = strings.Cut(rest, ".")
 		}
 		return false
-	}
-}
-
-// Suffix matches hosts with one of these endings, which may begin at a dot (".gov.uk") or not.
-func Suffix(ends ...string) Match {
-	return func(t *Target) bool {
-		return slices.ContainsFunc(ends, func(s string) bool { return strings.HasSuffix(t.Host, strings.ToLower(s)) })
-	}
-}
-
-// Port matches URLs with one of these ports; "" matches URLs without a port.
-func Port(ports ...string) Match {
-	return func(t *Target) bool { return slices.Contains(ports, t.Port) }
-}
-
-// PathPrefix matches paths that begin so.
-func PathPrefix(starts ...string) Match {
-	return func(t *Target) bool {
-		return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(t.Path, s) })
 	}
 }
 
@@ -116,11 +84,6 @@ func limit(rule string, most int, of func(t *Target) int, what string) Filter {
 // MaxDepth refuses URLs that are more than n links away from a seed.
 func MaxDepth(n int) Filter {
 	return limit("depth", n, func(t *Target) int { return t.Depth }, "links from a seed")
-}
-
-// MaxURL refuses URLs of more bytes.
-func MaxURL(n int) Filter {
-	return limit("url-length", n, func(t *Target) int { return len(t.URL) }, "bytes of URL")
 }
 
 // MaxQuery refuses queries of more bytes.

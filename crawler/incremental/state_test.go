@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/drift"
+	"github.com/seed-7440039f/frontier/internal/lab/drift"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 

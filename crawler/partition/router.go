@@ -56,11 +56,6 @@ func New(o Options) (*Router, error) {
 	return &Router{opts: o, seed: maphash.MakeSeed(), new: map[uint64]struct{}{}}, nil
 }
 
-// Owns reports whether a host is this node's.
-func (r *Router) Owns(host string) bool {
-	return r.opts.Splitter == nil || r.opts.Splitter.Owner(host) == r.opts.Self
-}
-
 // Keep returns the entries whose hosts this node owns, in their order, after the other nodes have
 // stored theirs. Entries whose URL has no host are returned, for the frontier to refuse. The error
 // names all nodes that could not be reached; after an error the same call may be repeated. The

@@ -30,11 +30,8 @@ type memory struct {
 	cleanup runtime.Cleanup
 }
 
+// mapped is the address space, in bytes, of all arrays and pieces of the process outside the Go heap.
 var mapped atomic.Int64
-
-// Mapped returns the address space, in bytes, of all arrays and pieces of the process outside the
-// Go heap.
-func Mapped() int64 { return mapped.Load() }
 
 // newMemory returns n zeroed bytes, or nil if the system has none.
 func newMemory(n int) *memory {

@@ -112,7 +112,7 @@ func TestRegionsGrow(t *testing.T) {
 }
 
 func TestMemoryOfWhatIsCollectedIsFreed(t *testing.T) {
-	was := collect(Mapped())
+	was := collect(mapped.Load())
 	func() {
 		a := Make[uint32](1 << 20)
 		a.Resize(3 << 20)
@@ -121,7 +121,7 @@ func TestMemoryOfWhatIsCollectedIsFreed(t *testing.T) {
 		var p Pieces[[1 << 20]byte]
 		p.Next()[7] = 7
 		if newMemory(1) != nil {
-			require.Greater(t, Mapped(), was+16<<20)
+			require.Greater(t, mapped.Load(), was+16<<20)
 		}
 		b.Free()
 		require.Empty(t, b.Items)
@@ -136,11 +136,11 @@ func collect(n int64) int64 {
 	for range 100 {
 		runtime.GC()
 		runtime.Gosched()
-		if Mapped() <= n {
+		if mapped.Load() <= n {
 			break
 		}
 	}
-	return Mapped()
+	return mapped.Load()
 }
 
 func TestTypesWithPointersAreRefused(t *testing.T) {
