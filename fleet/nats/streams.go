@@ -35,6 +35,7 @@ func nodeSubject(node string) string      { return table + ".node." + token(node
 func logOf(p int) string                  { return fmt.Sprintf("log-%d", p) }
 func recordSubject(p int) string          { return logOf(p) + ".record" }
 func purgedSubject(p int) string          { return logOf(p) + ".purged" }
+func madeSubject(stream string) string    { return table + ".made." + stream }
 func barrierSubject(stream string) string { return stream + ".barrier" }
 
 // keyOf returns the name that a subject ends with.
@@ -118,9 +119,11 @@ func answered(m *nats.Msg, err error) (a answer, _ error) {
 
 // call makes one request of JetStream's API.
 func call(ctx context.Context, c *nats.Conn, subject string, request any) (a answer, err error) {
-	b, err := json.Marshal(request)
-	if err != nil {
-		return a, err
+	var b []byte
+	if request != nil {
+		if b, err = json.Marshal(request); err != nil {
+			return a, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -154,27 +157,57 @@ func (e *Engine) compareAndSet(ctx context.Context, stream, subject string, last
 	return number, err
 }
 
-// ensure makes a stream if there is none.
+// ensure makes a stream if there never was one. A stream that was there and is not is lost: another would hide that.
 func (e *Engine) ensure(ctx context.Context, stream string) error {
 	if _, ok := e.known.Load(stream); ok {
 		return nil
 	}
 	_, err := call(ctx, e.conn, "$JS.API.STREAM.INFO."+stream, nil)
 	if is(err, notFound) {
-		keep := -1
-		if stream == table {
-			keep = 1
+		if err = e.isNew(ctx, stream); err == nil {
+			err = e.make(ctx, stream)
 		}
-		_, err = call(ctx, e.conn, "$JS.API.STREAM.CREATE."+stream, map[string]any{
-			"name": stream, "subjects": []string{stream + ".>"}, "storage": "file", "retention": "limits", "num_replicas": e.replicas(),
-			"max_msgs_per_subject": keep, "allow_direct": true,
-		})
 	}
-	if err == nil || is(err, inUse) {
-		e.known.Store(stream, true)
+	if err == nil && stream != table {
+		_, err = e.publish(ctx, madeSubject(stream), nil, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("fleet: nats: stream %s: %w", stream, err)
+	}
+	e.known.Store(stream, true)
+	return nil
+}
+
+var errLost = errors.New("it was there, and is lost")
+
+// isNew returns an error if there was a stream before.
+func (e *Engine) isNew(ctx context.Context, stream string) error {
+	if stream == table {
+		if !e.o.Begins() && len(e.o.Peers) > 1 {
+			return errLost
+		}
 		return nil
 	}
-	return fmt.Errorf("fleet: nats: stream %s: %w", stream, err)
+	found, _, err := e.state(ctx, table, madeSubject(stream))
+	if err == nil && len(found) > 0 {
+		err = errLost
+	}
+	return err
+}
+
+func (e *Engine) make(ctx context.Context, stream string) error {
+	keep := -1
+	if stream == table {
+		keep = 1
+	}
+	_, err := call(ctx, e.conn, "$JS.API.STREAM.CREATE."+stream, map[string]any{
+		"name": stream, "subjects": []string{stream + ".>"}, "storage": "file", "retention": "limits", "num_replicas": e.replicas(),
+		"max_msgs_per_subject": keep, "allow_direct": true,
+	})
+	if is(err, inUse) { // another node was faster, and counted other servers
+		return nil
+	}
+	return err
 }
 
 // replicas returns how many servers have a new stream.
