@@ -355,6 +355,10 @@ func outlives(t *testing.T, more ...string) {
 	require.Contains(t, out, "as node "+last.name+" sees it")
 	gone.start(t, strings.Join(peers, ","), more...)
 	within(time.Minute, "the machine with a new disk is ready", func() bool { return gone.ready() })
+	within(10*time.Second, "the others see it", func() bool {
+		_, said := last.get("/v1/fleet")
+		return strings.Count(said, `"alive":true`) == 3
+	})
 	code, _, said = operate(t, "member", "-dir", last.dir, "-remove", gone.name)
 	require.NotZero(t, code)
 	require.Contains(t, said, "is alive: stop it first")

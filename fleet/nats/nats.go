@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/fleet/peer"
 )
@@ -38,7 +40,7 @@ type Engine struct {
 
 var _ fleet.Engine = (*Engine)(nil)
 
-// lookAgain is how often a server is looked at for failures.
+// lookAgain is how often a server is looked at for failures, and a watch looks for changes without a hint.
 const lookAgain = time.Second
 
 // Start starts a server, and waits until a majority of the servers has found together, or ctx ends.
@@ -123,37 +125,49 @@ func (e *Engine) Put(ctx context.Context, key string, value []byte, revision uin
 	return e.compareAndSet(ctx, table, keySubject(key), revision, value)
 }
 
-// pollAgain is how often a watch looks for changes, mostly in this process.
-const pollAgain = 100 * time.Millisecond
-
 // Watch is for the fleet.
 func (e *Engine) Watch(ctx context.Context, fn func([]fleet.Entry)) error {
+	hints := make(chan *nats.Msg, 64) // what does not fit is left out: the next look finds it
+	sub, err := e.conn.ChanSubscribe(changedSubjects, hints)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
 	found, seen, err := e.state(ctx, table, keySubjects)
 	for err == nil {
 		var all []fleet.Entry
-		if all, err = entries(found); err != nil {
-			break
-		}
-		fn(all)
-		if found, seen, err = e.changes(ctx, seen); err != nil {
-			break
+		if all, err = entries(found); err == nil {
+			fn(all)
+			found, seen, err = e.changes(ctx, seen, hints)
 		}
 	}
 	return err
 }
 
-// changes waits for entries with revisions after seen.
-func (e *Engine) changes(ctx context.Context, seen uint64) (found []message, through uint64, err error) {
-	for pause(ctx, pollAgain) {
+// changes waits for entries with revisions after seen: it looks after each hint, and from time to time.
+func (e *Engine) changes(ctx context.Context, seen uint64, hints <-chan *nats.Msg) (found []message, through uint64, err error) {
+	for {
+		tries := 1
+		select {
+		case <-ctx.Done():
+			return nil, 0, context.Cause(ctx)
+		case <-hints: // the replica here has it in a moment
+			tries = 5
+		case <-time.After(lookAgain):
+		}
 		if e.conn.IsClosed() {
 			return nil, 0, errors.New("fleet: nats: the server has ended")
 		}
-		found, through, err := e.latest(ctx, table, seen+1, keySubjects)
-		if err == nil && len(found) > 0 {
-			return found, max(seen, through), nil
+		for ; tries > 0; tries-- {
+			found, through, err := e.latest(ctx, table, seen+1, keySubjects)
+			if err == nil && len(found) > 0 {
+				return found, max(seen, through), nil
+			}
+			if tries > 1 {
+				pause(ctx, askAgain)
+			}
 		}
 	}
-	return nil, 0, context.Cause(ctx)
 }
 
 // entries are those of messages of the table.

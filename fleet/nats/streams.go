@@ -25,6 +25,8 @@ const (
 	table        = "table"
 	keySubjects  = table + ".key.*"
 	nodeSubjects = table + ".node.*"
+	// changedSubjects are where a leader says, to those that listen, that the table has changed.
+	changedSubjects = "changed.>"
 )
 
 // token makes a name a word of a subject.
@@ -196,14 +198,14 @@ func (e *Engine) isNew(ctx context.Context, stream string) error {
 }
 
 func (e *Engine) make(ctx context.Context, stream string) error {
-	keep := -1
-	if stream == table {
-		keep = 1
+	settings := map[string]any{
+		"name": stream, "subjects": []string{stream + ".>"}, "storage": "file", "retention": "limits", "num_replicas": e.replicas(), "allow_direct": true,
 	}
-	_, err := call(ctx, e.conn, "$JS.API.STREAM.CREATE."+stream, map[string]any{
-		"name": stream, "subjects": []string{stream + ".>"}, "storage": "file", "retention": "limits", "num_replicas": e.replicas(),
-		"max_msgs_per_subject": keep, "allow_direct": true,
-	})
+	if stream == table {
+		settings["max_msgs_per_subject"] = 1
+		settings["republish"] = map[string]any{"src": table + ".key.>", "dest": changedSubjects, "headers_only": true}
+	}
+	_, err := call(ctx, e.conn, "$JS.API.STREAM.CREATE."+stream, settings)
 	if is(err, inUse) { // another node was faster, and counted other servers
 		return nil
 	}
