@@ -40,7 +40,7 @@ func purgedSubject(p int) string          { return logOf(p) + ".purged" }
 func madeSubject(stream string) string    { return table + ".made." + stream }
 func barrierSubject(stream string) string { return stream + ".barrier" }
 
-// keyOf returns the name that a subject ends with.
+// nameOf returns the name that a subject ends with.
 func nameOf(subject string) (string, error) {
 	b, err := base64.RawURLEncoding.DecodeString(subject[strings.LastIndexByte(subject, '.')+1:])
 	if err != nil {
@@ -63,7 +63,6 @@ const (
 // What JetStream answers, as its errors.json has it.
 const (
 	notFound  = 10059 // no such stream
-	inUse     = 10058 // there is a stream of this name, with other settings
 	notMember = 10044 // no such server
 	wrongLast = 10071 // the subject has another last number
 )
@@ -149,11 +148,10 @@ func (e *Engine) compareAndSet(ctx context.Context, stream, subject string, last
 		return 0, err
 	}
 	number, err := e.publish(ctx, subject, nats.Header{nats.ExpectedLastSubjSeqHdr: {strconv.FormatUint(last, 10)}}, data)
-	var p *problem
-	if errors.As(err, &p) && p.Code == wrongLast {
-		var now uint64
-		if _, bad := fmt.Sscanf(p.Description, "wrong last sequence: %d", &now); bad == nil && now > last {
-			return 0, fleet.ErrConflict // an answer with less is that of a server that does not know the end
+	if is(err, wrongLast) {
+		var now uint64 // an answer with less is that of a server that does not know the end
+		if _, bad := fmt.Sscanf(err.Error(), "wrong last sequence: %d", &now); bad == nil && now > last {
+			return 0, fleet.ErrConflict
 		}
 	}
 	return number, err
@@ -198,33 +196,34 @@ func (e *Engine) isNew(ctx context.Context, stream string) error {
 }
 
 func (e *Engine) make(ctx context.Context, stream string) error {
+	replicas, err := e.replicas(ctx, stream)
+	if err != nil {
+		return err
+	}
 	settings := map[string]any{
-		"name": stream, "subjects": []string{stream + ".>"}, "storage": "file", "retention": "limits", "num_replicas": e.replicas(), "allow_direct": true,
+		"name": stream, "subjects": []string{stream + ".>"}, "storage": "file", "retention": "limits", "num_replicas": replicas, "allow_direct": true,
 	}
 	if stream == table {
 		settings["max_msgs_per_subject"] = 1
 		settings["republish"] = map[string]any{"src": table + ".key.>", "dest": changedSubjects, "headers_only": true}
 	}
-	_, err := call(ctx, e.conn, "$JS.API.STREAM.CREATE."+stream, settings)
-	if is(err, inUse) { // another node was faster, and counted other servers
-		return nil
-	}
+	_, err = call(ctx, e.conn, "$JS.API.STREAM.CREATE."+stream, settings)
 	return err
 }
 
-// replicas returns how many servers have a new stream.
-func (e *Engine) replicas() int {
-	state, err := e.server.Jsz(nil)
-	if err != nil || state.Meta == nil {
-		return 1
+// replicas returns how many servers have a new stream: a log as many as the table, which is made when a fleet begins.
+func (e *Engine) replicas(ctx context.Context, stream string) (int, error) {
+	if stream != table {
+		a, err := call(ctx, e.conn, "$JS.API.STREAM.INFO."+table, nil)
+		return a.Config.Replicas, err
 	}
-	switch n := state.Meta.Size; {
+	switch n := len(e.o.Peers); {
 	case n < 3:
-		return n
+		return n, nil
 	case n < 5:
-		return 3
+		return 3, nil
 	}
-	return 5
+	return 5, nil
 }
 
 // barrier writes a message that comes after all writes that have returned, and returns its number.
