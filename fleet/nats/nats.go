@@ -146,28 +146,22 @@ func (e *Engine) Watch(ctx context.Context, fn func([]fleet.Entry)) error {
 
 // changes waits for entries with revisions after seen: it looks after each hint, and from time to time.
 func (e *Engine) changes(ctx context.Context, seen uint64, hints <-chan *nats.Msg) (found []message, through uint64, err error) {
-	for {
-		tries := 1
+	for ctx.Err() == nil {
 		select {
-		case <-ctx.Done():
-			return nil, 0, context.Cause(ctx)
-		case <-hints: // the replica here has it in a moment
-			tries = 5
+		case <-hints:
+			pause(ctx, askAgain) // until the replica here has it
 		case <-time.After(lookAgain):
+		case <-ctx.Done():
 		}
 		if e.conn.IsClosed() {
 			return nil, 0, errors.New("fleet: nats: the server has ended")
 		}
-		for ; tries > 0; tries-- {
-			found, through, err := e.latest(ctx, table, seen+1, keySubjects)
-			if err == nil && len(found) > 0 {
-				return found, max(seen, through), nil
-			}
-			if tries > 1 {
-				pause(ctx, askAgain)
-			}
+		found, through, err := e.latest(ctx, table, seen+1, keySubjects)
+		if err == nil && len(found) > 0 {
+			return found, max(seen, through), nil
 		}
 	}
+	return nil, 0, context.Cause(ctx)
 }
 
 // entries are those of messages of the table.
