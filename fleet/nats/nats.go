@@ -40,8 +40,12 @@ type Engine struct {
 
 var _ fleet.Engine = (*Engine)(nil)
 
-// lookAgain is how often a server is looked at for failures, and a watch looks for changes without a hint.
-const lookAgain = time.Second
+const (
+	// failAgain is how often a server is looked at for failures.
+	failAgain = 100 * time.Millisecond
+	// lookAgain is how often a watch looks for changes without a hint.
+	lookAgain = time.Second
+)
 
 // Start starts a server, and waits until a majority of the servers has found together, or ctx ends.
 func Start(ctx context.Context, o Options) (*Engine, error) {
@@ -92,7 +96,7 @@ func start(ctx context.Context, o *Options) (*Engine, error) {
 
 // look waits until the server has failed, or ctx ends.
 func (e *Engine) look(ctx context.Context) {
-	for pause(ctx, lookAgain) {
+	for pause(ctx, failAgain) {
 		if err := e.failed(); err != nil {
 			e.fails <- err
 			return
