@@ -23,6 +23,8 @@ import (
 	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/fleet/crossing"
 	"github.com/seed-7440039f/frontier/fleet/etcd"
+	"github.com/seed-7440039f/frontier/fleet/nats"
+	"github.com/seed-7440039f/frontier/fleet/peer"
 	"github.com/seed-7440039f/frontier/fleet/route"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/urlfrontier"
@@ -32,8 +34,33 @@ import (
 // contacted until the leases that it had handed out have ended.
 const fleetLease = 2 * time.Minute
 
-// etcdFolder is in the folder of each machine of a fleet.
-const etcdFolder = "etcd"
+// engine is what the machines of a fleet share, with a server in each of them.
+type engine interface {
+	fleet.Engine
+	crossing.Members
+	Failed() <-chan error
+	Close() error
+}
+
+// engines start the engines of a fleet, by name. The folder of a machine has a folder of that name.
+var engines = map[string]func(context.Context, peer.Options) (engine, error){
+	"etcd": starting(etcd.Start),
+	"nats": starting(nats.Start),
+}
+
+func starting[E engine](start func(context.Context, peer.Options) (E, error)) func(context.Context, peer.Options) (engine, error) {
+	return func(ctx context.Context, o peer.Options) (engine, error) { return start(ctx, o) }
+}
+
+// engineOf returns the name of the engine that a folder knows: none if it belongs to no fleet.
+func engineOf(dir string) string {
+	for name := range engines {
+		if exists(filepath.Join(dir, name)) {
+			return name
+		}
+	}
+	return ""
+}
 
 // askFleet asks the machine whose folder this is.
 func askFleet(ctx context.Context, dir, method, query string) (state *fleet.State, err error) {
@@ -109,6 +136,7 @@ type fleetFlags struct {
 	cert, key, ca string
 	ttl           time.Duration
 	partitions    int
+	engine        string
 
 	peers map[string]string
 }
@@ -119,6 +147,7 @@ func (f *fleetFlags) define(fs *flagSet) {
 	fs.Var(&f.list, "fleet-peers", "`NAME=HOST:PORT` of every machine of the fleet, this one too, where they talk to each other; comma-separated")
 	fs.DurationVar(&f.ttl, "fleet-ttl", 15*time.Second, "how long a machine may not be heard of before another takes its place")
 	fs.IntVar(&f.partitions, "fleet-partitions", 1, "`number` of partitions among which the fleet divides its hosts, and the machines their work; it is the same at all machines, and stays")
+	fs.StringVar(&f.engine, "fleet-engine", "etcd", "what keeps the fleet's log: etcd, or nats; it is the same at all machines, and stays")
 	fs.StringVar(&f.cert, "fleet-cert", "", "`file` of the certificate by which the other machines know this one")
 	fs.StringVar(&f.key, "fleet-key", "", "`file` of its key")
 	fs.StringVar(&f.ca, "fleet-ca", "", "`file` of the authority that vouches for all of them")
@@ -160,6 +189,10 @@ func (f *fleetFlags) judge(s *server) {
 		open = open || !local(address)
 	}
 	s.badIf(f.peers[f.node] == "", "want one of the names in -fleet-peers", "node")
+	s.badIf(engines[f.engine] == nil, "want etcd or nats", "fleet-engine")
+	if known := engineOf(s.dir); known != "" && known != f.engine {
+		s.bad("the folder "+s.dir+" belongs to a fleet with "+known, "fleet-engine")
+	}
 	s.badIf(f.ttl < 5*time.Second || f.ttl > time.Hour, "want 5s to 1h", "fleet-ttl")
 	switch given := f.cert != "" && f.key != "" && f.ca != ""; {
 	case !given && f.cert+f.key+f.ca != "":
@@ -177,8 +210,8 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	f := &s.fleet
-	servers := etcd.Options{
-		Fleet: f.name, Node: f.node, Peers: f.peers, Dir: filepath.Join(s.dir, etcdFolder), Cert: f.cert, Key: f.key, CA: f.ca, Logger: log,
+	servers := peer.Options{
+		Fleet: f.name, Node: f.node, Peers: f.peers, Dir: filepath.Join(s.dir, f.engine), Cert: f.cert, Key: f.key, CA: f.ca, Logger: log,
 	}
 	secure, err := servers.TLS()
 	if err != nil {
@@ -222,7 +255,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		log.Warn("the loss of any machine stops the fleet: want three machines or more in -fleet-peers")
 	}
 	log.Info("waiting for the other machines", "node", f.node)
-	engine, err := etcd.Start(ctx, servers)
+	engine, err := engines[f.engine](ctx, servers)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil

@@ -250,7 +250,12 @@ func TestAFleetDividesItsHosts(t *testing.T) {
 // A frontier outlives the machine that has it. What was acknowledged is there; no host is contacted
 // before the leases have ended that the dead machine had handed out. A machine that is stopped hands over.
 func TestAFleetOutlivesItsMachines(t *testing.T) {
-	all, peers, fail, within := begin(t)
+	t.Run("etcd", func(t *testing.T) { outlives(t, "-fleet-engine", "etcd") })
+	t.Run("nats", func(t *testing.T) { outlives(t, "-fleet-engine", "nats", "-fleet-ttl", "10s") }) // its elections take longer
+}
+
+func outlives(t *testing.T, more ...string) {
+	all, peers, fail, within := begin(t, more...)
 	var owner *machine
 	var others []*machine
 	find := func() {
@@ -343,7 +348,7 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 
 	dead := owner
 	find()
-	dead.start(t, strings.Join(peers, ",")) // two of three must be alive for the rest
+	dead.start(t, strings.Join(peers, ","), more...) // two of three must be alive for the rest
 	within(time.Minute, "back", func() bool { return dead.ready() })
 	require.NoError(t, owner.cmd.Process.Signal(syscall.SIGTERM))
 	if err := owner.cmd.Wait(); err != nil {
@@ -370,18 +375,18 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 	})
 	_, said = last.get("/v1/fleet")
 	require.Contains(t, said, `"confirmed":false`)
-	gone.start(t, strings.Join(peers, ","))
+	gone.start(t, strings.Join(peers, ","), more...)
 	for _, m := range []*machine{last, gone} {
 		within(time.Minute, "a majority is back", func() bool { return m.ready() })
 	}
 
 	third := all[slices.IndexFunc(all, func(m *machine) bool { return m != last && m != gone })]
-	third.start(t, strings.Join(peers, ","))
+	third.start(t, strings.Join(peers, ","), more...)
 	within(time.Minute, "three again", func() bool { return third.ready() })
 	require.NoError(t, gone.cmd.Process.Kill()) // and its disk
 	_ = gone.cmd.Wait()
 	require.NoError(t, os.RemoveAll(gone.dir))
-	gone.start(t, strings.Join(peers, ","))
+	gone.start(t, strings.Join(peers, ","), more...)
 	require.Error(t, gone.cmd.Wait(), "an empty folder does not take part under the old name")
 	it := peers[slices.Index(all, gone)]
 	log, err := os.ReadFile(gone.log)
@@ -392,8 +397,12 @@ func TestAFleetOutlivesItsMachines(t *testing.T) {
 		return code == 0
 	})
 	require.Contains(t, out, "as node "+last.name+" sees it")
-	gone.start(t, strings.Join(peers, ","))
+	gone.start(t, strings.Join(peers, ","), more...)
 	within(time.Minute, "the machine with a new disk is ready", func() bool { return gone.ready() })
+	within(10*time.Second, "the others see it", func() bool {
+		_, said := last.get("/v1/fleet")
+		return strings.Count(said, `"alive":true`) == 3
+	})
 	code, _, said = operate(t, "member", "-dir", last.dir, "-remove", gone.name)
 	require.NotZero(t, code)
 	require.Contains(t, said, "is alive: stop it first")

@@ -194,7 +194,7 @@ func openStore(dir string, o spill.Options) (*spill.Store, error) {
 
 // ofNoFleet returns an error if a folder belongs to a machine of a fleet.
 func ofNoFleet(dir string) error {
-	if !exists(filepath.Join(dir, etcdFolder)) {
+	if engineOf(dir) == "" {
 		return nil
 	}
 	return usageError(fmt.Sprintf("%s is the folder of a machine of a fleet, which does not run, or has not joined yet: its log says what it waits for; frontier serve -fleet starts it", dir))

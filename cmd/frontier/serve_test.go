@@ -213,6 +213,8 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		`-fleet-peers is "a=127.0.0.1:65536"; want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349`: {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:65536"},
 		`-fleet-peers is "b=127.0.0.1:2"; want an address that no other has: it is that of a`:                                                                            {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2,b=127.0.0.1:2"},
 		`-fleet-peers is "a b=127.0.0.1:1"; want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349`:   {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2,a b=127.0.0.1:1"},
+		"-fleet-engine is raft; want etcd or nats":                 {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-engine", "raft"},
+		"-fleet-engine needs -fleet":                               {"-fleet-engine", "nats"},
 		"-client-ca needs -tls-cert and -tls-key":                  {"-client-ca", "nofile"},
 		"-tls-cert and -tls-key: want both":                        {"-tls-key", "key"},
 		"-dir is serve_test.go; want a folder, and this is a file": {"-dir", "serve_test.go"},
@@ -221,6 +223,18 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		assert.Equal(t, exitUsage, status, args)
 		assert.Contains(t, said, "frontier: serve: "+want+"\n", args)
 	}
+}
+
+// The folder of a machine stays with its engine.
+func TestAFolderKnowsItsEngine(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "nats"), 0o700))
+	status, _, said := typing(t, "serve", "-dir", dir, "-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, said, "frontier: serve: -fleet-engine is etcd; the folder "+dir+" belongs to a fleet with nats\n")
+	status, _, said = typing(t, "serve", "-dir", dir)
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, said, "is the folder of a machine of a fleet")
 }
 
 // The commands of docs/http.md and of README.md work, one after the other.

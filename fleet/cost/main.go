@@ -35,10 +35,11 @@ const (
 )
 
 var (
-	pages = flag.Int("pages", 8000, "how many `pages` are fetched for each figure")
-	urls  = flag.Int("urls", 60000, "how many `URLs` are added")
-	idle  = flag.Duration("idle", 30*time.Second, "how long nothing happens")
-	only  = flag.String("only", "", "one `row` of the table; empty: all")
+	pages  = flag.Int("pages", 8000, "how many `pages` are fetched for each figure")
+	urls   = flag.Int("urls", 60000, "how many `URLs` are added")
+	idle   = flag.Duration("idle", 30*time.Second, "how long nothing happens")
+	engine = flag.String("engine", "etcd", "the `engine` that the machines of a fleet share: etcd or nats")
+	only   = flag.String("only", "", "one `row` of the table; empty: all")
 )
 
 // bench is a server or a fleet.
@@ -150,7 +151,7 @@ func begin(binary, dir string, nodes, partitions int) (*bench, error) {
 		at := fmt.Sprintf("127.0.0.1:%d", ports[i])
 		words := []string{"serve", "-quiet", "-dir", filepath.Join(dir, strconv.Itoa(i)), "-http", at, "-grpc", "off", "-delay", "1ms", "-memory", "1G"}
 		if partitions > 0 {
-			words = append(words, "-fleet", "cost", "-node", fmt.Sprint("n", i), "-fleet-peers", strings.Join(peers, ","), "-fleet-partitions", strconv.Itoa(partitions))
+			words = append(words, "-fleet", "cost", "-node", fmt.Sprint("n", i), "-fleet-peers", strings.Join(peers, ","), "-fleet-partitions", strconv.Itoa(partitions), "-fleet-engine", *engine)
 		}
 		cmd := exec.Command(binary, words...)
 		if err := cmd.Start(); err != nil {

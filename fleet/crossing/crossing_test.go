@@ -1,14 +1,19 @@
 package crossing
 
 import (
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/seed-7440039f/frontier/fleet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,4 +62,23 @@ func TestClientsOfAMachineThatComesAndGoes(t *testing.T) {
 	client.CloseIdleConnections()
 	require.NoError(t, l.Close())
 	x.Close()
+}
+
+// stuck is an engine that answers nothing.
+type stuck struct{ fleet.Engine }
+
+func (stuck) Get(ctx context.Context, _ string) (fleet.Entry, error) {
+	<-ctx.Done()
+	return fleet.Entry{}, ctx.Err()
+}
+
+// A machine whose engine fails says why, also before it has joined.
+func TestAnEngineFailsBeforeTheMachineHasJoined(t *testing.T) {
+	x := New(Options{Logger: slog.New(slog.DiscardHandler)})
+	defer x.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	fails, full := make(chan error, 1), errors.New("the disk is full")
+	fails <- full
+	require.ErrorIs(t, x.Run(t.Context(), Node{Fleet: fleet.Options{Node: "a", Dir: t.TempDir(), Engine: stuck{}, TTL: 15 * time.Second, Partitions: 1}, Inside: l, Failed: fails}), full)
 }

@@ -23,11 +23,12 @@ const Path = "/v1/fleet"
 // changeTime is how long a change may take.
 const changeTime = 30 * time.Second
 
-// Members are the servers of the engine, as package etcd has them.
+// Members are the servers of an engine that says who takes part.
 type Members interface {
 	// Admit lets a node in that has an empty folder: a new one, or in place of the one of this name.
 	Admit(ctx context.Context, node, address string) error
-	// Remove ends the part of a node, and of those that were let in and have not started; there may be none.
+	// Remove ends the part of a node, or of one that was let in and has not started; there may be none. Others
+	// that were let in and have not started may take part no more, either.
 	Remove(ctx context.Context, node string) (found bool, err error)
 }
 
@@ -62,8 +63,8 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			err = members.Admit(ctx, in, q.Get("at"))
 		case out != "":
 			var found bool
-			if found, err = members.Remove(ctx, out); err == nil {
-				err = node.Forget(ctx, out)
+			if err = node.Forget(ctx, out); err == nil { // which fails if the machine is alive after all
+				found, err = members.Remove(ctx, out)
 			}
 			if err == nil && !found && !slices.ContainsFunc(s.Nodes, func(n fleet.NodeState) bool { return n.Node == out }) {
 				status, err = http.StatusNotFound, fmt.Errorf("there is no machine %.64q", out)

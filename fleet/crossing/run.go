@@ -75,8 +75,8 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 	n.Fleet.Address, n.Fleet.Client = scheme+n.Inside.Addr().String(), client
 	n.Fleet.Open = func(_ context.Context, o fleet.Opening) (fleet.Opened, error) { return x.own(o, n, stop) }
 	node, err := fleet.Join(ctx, n.Fleet)
-	if ctx.Err() != nil && err != nil {
-		return nil
+	if err != nil && ctx.Err() != nil {
+		return failure(ctx)
 	}
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 	}
 	x.log.Info("joined", "node", n.Fleet.Node, "address", n.Inside.Addr().String())
 	<-ctx.Done()
-	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
+	if why := failure(ctx); why != nil {
 		node.Close()
 		return why
 	}
@@ -101,6 +101,14 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.Grace+n.Fleet.TTL)
 	defer cancel()
 	return node.Leave(end)
+}
+
+// failure returns why a context has ended, if not because it was asked to.
+func failure(ctx context.Context) error {
+	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
+		return why
+	}
+	return nil
 }
 
 // owned is the frontier while it is this machine's.

@@ -8,16 +8,11 @@ package etcd
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
-	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,30 +27,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-7440039f/frontier/fleet"
-	"github.com/seed-7440039f/frontier/internal/faults"
+	"github.com/seed-7440039f/frontier/fleet/peer"
 )
 
-// Options configure a server.
-type Options struct {
-	// Fleet names the fleet: servers of another refuse to talk.
-	Fleet string
-	// Node is this node's name, one of Peers.
-	Node string
-	// Peers has the address, HOST:PORT, of each node's server. A fleet begins when all of them are
-	// there; from then on a majority is enough, and Admit and Remove say who takes part: of Peers, a server
-	// with a folder that is not empty needs its own only. Three or five are sensible.
-	Peers map[string]string
-	// Dir is a folder of this server alone. It is made if there is none.
-	Dir string
-	// Cert, Key and CA are files with which servers prove to each other that they belong to the fleet.
-	// Without them, every process that reaches an address of Peers may do everything.
-	Cert, Key, CA string
-	// Quota is the size of the server's database in bytes beyond which it takes no more. Zero means
-	// 8 GiB. What logs no longer need is used again.
-	Quota int64
-	// Logger gets warnings and errors. Nil means none.
-	Logger *slog.Logger
-}
+// Options configure a server. Of Peers, one with a folder that is not empty needs its own only.
+type Options = peer.Options
 
 const (
 	tick     = 100 * time.Millisecond
@@ -78,11 +54,11 @@ var _ fleet.Engine = (*Engine)(nil)
 
 // Start starts a server, and waits until a majority of the servers has found together, or ctx ends.
 func Start(ctx context.Context, o Options) (*Engine, error) {
-	cfg, err := o.config()
+	cfg, err := config(&o)
 	if err != nil {
 		return nil, fmt.Errorf("fleet: etcd: %w", err)
 	}
-	if err := o.begin(ctx, cfg); err != nil {
+	if err := begin(ctx, &o, cfg); err != nil {
 		return nil, fmt.Errorf("fleet: etcd: %w", err)
 	}
 	// StartEtcd would wait for another process to end, whatever becomes of ctx.
@@ -98,7 +74,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	}
 	select {
 	case <-server.Server.ReadyNotify():
-		if err = os.Remove(filepath.Join(o.Dir, beginsName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err = o.Has(); err != nil {
 			break
 		}
 		e := &Engine{server: server, client: v3client.New(server.Server), scheme: cfg.AdvertisePeerUrls[0].Scheme}
@@ -108,37 +84,26 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	case <-server.Server.StopNotify():
 		err = errors.New("the server stopped")
 	case <-ctx.Done():
-		err = fmt.Errorf("no majority of %s yet: %w", o.peers(), context.Cause(ctx))
+		err = fmt.Errorf("no majority of %s yet: %w", o.Names(), context.Cause(ctx))
 	}
 	server.Close()
 	return nil, fmt.Errorf("fleet: etcd: %w", err)
 }
 
-func (o *Options) config() (*embed.Config, error) {
-	var wrong faults.List
-	wrong.If(o.Fleet == "" || o.Dir == "", "want a fleet and a folder")
-	wrong.If(o.Peers[o.Node] == "", "node %q is none of %s", o.Node, o.peers())
-	given := o.Cert != "" && o.Key != "" && o.CA != ""
-	wrong.If(!given && o.Cert+o.Key+o.CA != "", "want a certificate, its key and an authority, or none of them")
+func config(o *Options) (*embed.Config, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
 	scheme := "http://"
-	if given {
+	if o.Secure() {
 		scheme = "https://"
-	}
-	for name, address := range o.Peers {
-		wrong.If(!fleet.IsAddress(address), "node %s is at %q; want HOST:PORT", name, address)
-	}
-	if err := errors.Join(wrong...); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, err
 	}
 	at := url.URL{Scheme: strings.TrimSuffix(scheme, "://"), Host: o.Peers[o.Node]}
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir, cfg.InitialClusterToken = o.Node, o.Dir, o.Fleet
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{at}, []url.URL{at}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nil
-	cfg.PeerTLSInfo = transport.TLSInfo{CertFile: o.Cert, KeyFile: o.Key, TrustedCAFile: o.CA, ClientCertAuth: given}
+	cfg.PeerTLSInfo = transport.TLSInfo{CertFile: o.Cert, KeyFile: o.Key, TrustedCAFile: o.CA, ClientCertAuth: o.Secure()}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(o.Peers)) {
 		all = append(all, name+"="+scheme+o.Peers[name])
@@ -146,7 +111,7 @@ func (o *Options) config() (*embed.Config, error) {
 	cfg.InitialCluster = strings.Join(all, ",")
 	cfg.TickMs, cfg.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = "periodic", history.String()
-	cfg.QuotaBackendBytes = cmp.Or(o.Quota, 8<<30)
+	cfg.QuotaBackendBytes = cmp.Or(o.Quota, peer.DefaultQuota)
 	cfg.MaxRequestBytes = 4 << 20
 	log := zap.NewNop()
 	if o.Logger != nil {
@@ -155,41 +120,6 @@ func (o *Options) config() (*embed.Config, error) {
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	return cfg, nil
 }
-
-// TLS returns how other connections among the nodes can be protected in the same way: nil if there are no
-// certificates.
-func (o *Options) TLS() (*tls.Config, error) {
-	if o.Cert == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
-	if err != nil {
-		return nil, fmt.Errorf("fleet: etcd: %w", err)
-	}
-	b, err := os.ReadFile(o.CA)
-	all := x509.NewCertPool()
-	if err == nil && !all.AppendCertsFromPEM(b) {
-		err = fmt.Errorf("there is no certificate in %s", o.CA)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("fleet: etcd: %w", err)
-	}
-	host, _, _ := net.SplitHostPort(o.Peers[o.Node])
-	b, _ = os.ReadFile(o.Cert)
-	between := x509.NewCertPool()
-	between.AppendCertsFromPEM(b)
-	for as, use := range map[string]x509.ExtKeyUsage{"a server": x509.ExtKeyUsageServerAuth, "a client": x509.ExtKeyUsageClientAuth} {
-		if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: all, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{use}}); err != nil {
-			return nil, fmt.Errorf("fleet: etcd: the certificate in %s is not one of %s at %s that %s vouches for: %w", o.Cert, as, host, o.CA, err)
-		}
-	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{pair}, RootCAs: all, ClientCAs: all, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
-	}, nil
-}
-
-// peers lists the nodes for messages.
-func (o *Options) peers() string { return strings.Join(slices.Sorted(maps.Keys(o.Peers)), ", ") }
 
 // Failed returns a channel on which an error arrives if the server dies.
 func (e *Engine) Failed() <-chan error { return e.server.Err() }

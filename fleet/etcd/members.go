@@ -51,7 +51,7 @@ func again(ctx context.Context, change func() error) error {
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(askAgain):
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

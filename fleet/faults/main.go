@@ -41,6 +41,7 @@ type options struct {
 	leaseS                int
 	seed                  uint64
 	only, binary, keep    string
+	engine                string
 	finalWait, quietLimit time.Duration
 }
 
@@ -65,6 +66,7 @@ func main() {
 	flag.IntVar(&o.leaseS, "lease-s", 0, "what fetchers ask for, in seconds; 0: one of several")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()%1e6), "what the faults and the web are drawn with")
 	flag.StringVar(&o.only, "only", "", "kinds of faults, comma-separated; empty: all")
+	flag.StringVar(&o.engine, "engine", "etcd", "the engine that the nodes share: etcd or nats")
 	flag.StringVar(&o.binary, "binary", "", "the frontier command; empty: it is built")
 	flag.StringVar(&o.keep, "keep", "", "a folder for logs and stores; empty: a temporary one, which stays after a failure")
 	flag.DurationVar(&o.finalWait, "final-wait", 5*time.Minute, "how long all pages may take after the last fault")
@@ -239,7 +241,7 @@ func (t *trial) begin(ctx context.Context) error {
 	}
 	t.site = &http.Server{Handler: t.web}
 	go func() { _ = t.site.Serve(l) }()
-	if t.nodes, err = newCluster(t.binary, t.dir, t.partitions, t.links, t.say); err != nil {
+	if t.nodes, err = newCluster(t.options, t.dir, t.links, t.say); err != nil {
 		return err
 	}
 	for _, p := range t.nodes.nodes {

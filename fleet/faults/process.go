@@ -98,6 +98,7 @@ func (s *splitter) Write(b []byte) (int, error) {
 
 // cluster is the three nodes.
 type cluster struct {
+	engine  string
 	clocks  *os.File
 	nodes   []*process
 	urls    []string
@@ -126,12 +127,12 @@ const (
 )
 
 // newCluster prepares the nodes in dir.
-func newCluster(binary, dir string, partitions int, l *links, say func(string, ...any)) (*cluster, error) {
+func newCluster(o options, dir string, l *links, say func(string, ...any)) (*cluster, error) {
 	ports, err := freePorts(2 * nodeCount)
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{links: l, now: state{owner: -1}}
+	c := &cluster{engine: o.engine, links: l, now: state{owner: -1}}
 	if c.clocks, err = os.Create(filepath.Join(dir, "clocks")); err == nil {
 		err = c.clocks.Truncate(8 * nodeCount)
 	}
@@ -159,8 +160,8 @@ func newCluster(binary, dir string, partitions int, l *links, say func(string, .
 		c.nodes = append(c.nodes, &process{
 			name: name, log: log,
 			start: func() *exec.Cmd {
-				words := []string{binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
-					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String(), "-fleet-partitions", strconv.Itoa(partitions)}
+				words := []string{o.binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
+					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String(), "-fleet-partitions", strconv.Itoa(o.partitions), "-fleet-engine", o.engine}
 				cmd := exec.Command(words[0], words[1:]...)
 				if l != nil {
 					cmd = l.within(i, append(words, "-insecure", "-names", "*")...)
@@ -204,7 +205,7 @@ func (c *cluster) read(i int, line string, say func(string, ...any)) {
 		}
 	case strings.Contains(line, "whether a clock is right is not known"):
 		c.now.warned++
-	case strings.Contains(line, "panic:"), strings.Contains(line, "DATA RACE"), strings.Contains(line, "level=ERROR") && !strings.Contains(line, "etcd:"):
+	case strings.Contains(line, "panic:"), strings.Contains(line, "DATA RACE"), strings.Contains(line, "level=ERROR") && !strings.Contains(line, c.engine+":"):
 		say("node %s: %s", c.nodes[i].name, line)
 	}
 }
