@@ -2,7 +2,7 @@
 //
 // A fleet has partitions, each a frontier that one node at a time owns: the one that is alive and has the best
 // right to it, which follows from their names. Who has which hosts is not decided here: package fleet/route
-// divides them. The log of a partition lies in an engine that the nodes share, an Engine: module fleet/etcd has one that lives in the nodes themselves. Every
+// divides them. The log of a partition lies in an engine that the nodes share, an Engine: modules fleet/etcd and fleet/nats have such that live in the nodes themselves. Every
 // batch of the frontier's store is in the log before it counts. When the owner is not heard of any more,
 // another node makes the same store of a copy and the log, and opens the frontier as after a crash.
 //
