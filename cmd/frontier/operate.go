@@ -288,11 +288,18 @@ func urls(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error
 	if err := rows(cmd); err != nil {
 		return err
 	}
-	x, err := c.URLs(ctx, cmd.Args().First(), cmd.String("after"), cmd.Int("n"))
-	if err != nil {
-		return mistyped(err)
+	var all console.URLList
+	for after, n := cmd.String("after"), cmd.Int("n"); ; { // a part may be short
+		x, err := c.URLs(ctx, cmd.Args().First(), after, n-len(all.URLs))
+		if err != nil {
+			return mistyped(err)
+		}
+		x.URLs = append(all.URLs, x.URLs...)
+		all, after = x, x.Next
+		if after == "" || len(all.URLs) >= n {
+			return out.urls(all)
+		}
 	}
-	return out.urls(x)
 }
 
 func rules(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {

@@ -22,6 +22,8 @@ type entry struct {
 	verdict json.RawMessage // nil: there is none yet
 }
 
+var errNoObject = errors.New("want a JSON object")
+
 // verdict is the answer to an entry.
 type verdict struct {
 	ID     string `json:"id,omitempty"`
@@ -31,6 +33,10 @@ type verdict struct {
 
 // entry returns the entry of an object. If it has no host, the part other says what is wrong.
 func (r *Router) entry(line []byte, other *part) entry {
+	if line[0] != '{' { // a part would take an array apart
+		b, _ := json.Marshal(verdict{Status: "bad", Error: errNoObject.Error()})
+		return entry{part: other, verdict: b}
+	}
 	var x struct{ URL, Host string }
 	_ = json.Unmarshal(line, &x)
 	return entry{part: r.ofOr(x.URL, x.Host, other), line: line}

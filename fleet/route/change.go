@@ -151,8 +151,10 @@ func (c *call) postDo() error {
 			if err == nil {
 				err = c.at([]*part{p}, func(*part) []byte { return o.bytes() })
 			}
-			if err == nil {
-				c.endPermits([]*end{{permits: permits}})
+			for _, x := range permits {
+				if o.set("lease", x.id); err == nil { // one whose part does not answer ends at its deadline
+					_, _ = c.ask(c.q.Context(), x.part, asking{method: "POST", path: c.q.URL.Path, body: o.bytes()})
+				}
 			}
 			return err
 		}
@@ -174,7 +176,7 @@ func (c *call) postDo() error {
 func (c *call) doURLs(o object, urls []string) error {
 	by := map[*part][]string{}
 	for _, u := range urls {
-		p := c.r.of(u, "")
+		p := c.r.ofTyped(u, c.r.parts[0])
 		by[p] = append(by[p], u)
 	}
 	parts := []*part{}

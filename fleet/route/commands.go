@@ -31,8 +31,13 @@ func (r *Router) Commands() http.Handler {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, q *http.Request) {
 			c := &call{r: r, w: w, q: q, client: r.consoles, code: http.StatusOK}
 			defer func() { r.used.Add(-c.held) }()
-			c.query, _ = url.ParseQuery(q.URL.RawQuery)
-			if err := answer(c); err != nil {
+			err := error(busy("the router is stopping"))
+			if r.begin() {
+				defer r.going.Done()
+				c.query, _ = url.ParseQuery(q.URL.RawQuery)
+				err = answer(c)
+			}
+			if err != nil {
 				c.fail(err)
 			}
 		})
@@ -45,5 +50,5 @@ func (c *call) lookUp() error {
 	if crawl := c.query.Get("crawl"); crawl != "" && crawl != "0" {
 		return badRequest("crawl: a crawl has another number at each part; GET /v1/urls?crawl=NAME&url=URL takes its name")
 	}
-	return c.pass(c.r.of(c.query.Get("url"), ""))
+	return c.pass(c.r.ofTyped(c.query.Get("url"), c.r.parts[0]))
 }

@@ -38,6 +38,10 @@ type end struct {
 // end returns the end that a line asks for. id is the lease's, if the path has it.
 func (r *Router) end(line []byte, id string) *end {
 	e := &end{part: r.parts[0], raw: line}
+	if line[0] != '{' {
+		e.err = badRequest("the end: %v", errNoObject)
+		return e
+	}
 	o, err := objectOf(line)
 	_, twice := o.find("lease")
 	links, twice2 := o.find("add")

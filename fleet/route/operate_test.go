@@ -363,7 +363,7 @@ func TestHalfBodiesAreCounted(t *testing.T) {
 		require.NoError(t, err)
 		return conn
 	}
-	for path, begin := range map[string]string{"/v1/urls": "x", "/v1/done": `[{"lease":"`, "/v1/leases": ""} {
+	for path, begin := range map[string]string{"/v1/urls": "{", "/v1/done": `[{"lease":"`, "/v1/leases": ""} {
 		conn := send(path, begin)
 		require.Eventually(t, func() bool { return x.r.used.Load() > 1400<<10 }, 10*time.Second, time.Millisecond, path)
 		x.problem(503, "busy", "POST", path, begin+half)

@@ -4,6 +4,9 @@ package route
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"html/template"
 	"io"
 	"net/http"
@@ -11,7 +14,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-7440039f/frontier/serve"
 )
@@ -57,52 +59,74 @@ func (c *call) onPart() error {
 	if page == "metrics" || strings.HasPrefix(page, "v1/") {
 		return c.passTo(p, "/"+what)
 	}
+	var sent []byte
 	if form {
-		if err := c.belongs(p); err != nil {
+		var err error
+		if sent, err = c.belongs(p); err != nil {
 			return err
 		}
 	}
-	return c.showPage(p, "/"+what)
+	return c.showPage(p, "/"+what, sent)
 }
 
-// belongs refuses a form that would add a URL of another part's host.
-func (c *call) belongs(p *part) error {
+// belongs refuses a form that would add a URL of another part's host, and returns the form.
+func (c *call) belongs(p *part) ([]byte, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, io.NopCloser(deadlined{c, true}), maxForm))
-	if err != nil {
-		return err
-	}
-	c.q.Body = io.NopCloser(bytes.NewReader(b))
 	f, _ := url.ParseQuery(string(b))
-	if u := f.Get("url"); u != "" && c.r.ofOr(u, "", p) != p {
-		return &problem{kind: "conflict", Status: http.StatusConflict, Detail: "this URL's host is at part " + c.r.of(u, "").name + ": use that part's page"}
+	if u := f.Get("url"); err == nil && u != "" && c.r.ofTyped(u, p) != p {
+		err = &problem{kind: "conflict", Status: http.StatusConflict, Detail: "this URL's host is at part " + c.r.ofTyped(u, p).name + ": use that part's page"}
 	}
-	return nil
+	return b, err
 }
 
-// showPage passes a browser's request and the answer on, with all that belongs to signing in.
-func (c *call) showPage(p *part, path string) (err error) {
-	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(idle))
-	at := p.at.Load()
-	to, err := url.Parse(p.bases[at] + path)
-	if err != nil {
-		return badRequest("the path: %v", err)
+// showPage passes a browser's request and the answer on, with all that belongs to signing in. It asks one of the
+// part's addresses after the other.
+func (c *call) showPage(p *part, path string, form []byte) (err error) {
+	ctx, cancel := context.WithTimeoutCause(c.q.Context(), patience, errSilent)
+	defer cancel()
+	defer context.AfterFunc(c.r.closing, cancel)()
+	for range p.bases {
+		at := p.at.Load()
+		to, err2 := url.Parse(p.bases[at] + path)
+		if err2 != nil {
+			return badRequest("the path: %v", err2)
+		}
+		err = nil
+		proxy := httputil.ReverseProxy{
+			Transport: c.client.Transport,
+			Rewrite: func(q *httputil.ProxyRequest) {
+				q.Out.URL, q.Out.Host, q.Out.Body = to, "", io.NopCloser(bytes.NewReader(form))
+				q.Out.ContentLength = int64(len(form))
+				q.Out.Header.Set(serve.PartHeader, p.mark())
+				q.Out.Header.Del("Origin") // the router has judged it
+			},
+			ModifyResponse: func(a *http.Response) error {
+				if passes(a.StatusCode) && len(p.bases) > 1 {
+					return errors.New(a.Status)
+				}
+				c.code, c.began = a.StatusCode, true
+				return nil
+			},
+			ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
+				err = busy("part %s does not answer: %v", p.name, cmp.Or(context.Cause(ctx), failed))
+			},
+		}
+		proxy.ServeHTTP(paced{c.w, c}, c.q.WithContext(ctx))
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		p.at.CompareAndSwap(at, (at+1)%int32(len(p.bases)))
 	}
-	proxy := httputil.ReverseProxy{
-		Transport: c.client.Transport,
-		Rewrite: func(q *httputil.ProxyRequest) {
-			q.Out.URL, q.Out.Host = to, ""
-			q.Out.Header.Set(serve.PartHeader, p.mark())
-			q.Out.Header.Del("Origin") // the router has judged it
-		},
-		ModifyResponse: func(a *http.Response) error {
-			c.code, c.began = a.StatusCode, true
-			return nil
-		},
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
-			p.at.CompareAndSwap(at, (at+1)%int32(len(p.bases)))
-			err = busy("part %s does not answer: %v", p.name, failed)
-		},
-	}
-	proxy.ServeHTTP(c.w, c.q)
 	return err
 }
+
+// paced writes to a browser that reads in time.
+type paced struct {
+	http.ResponseWriter
+	c *call
+}
+
+func (w paced) Write(b []byte) (int, error) { return len(b), w.c.write(b) }
+
+// Unwrap serves http.ResponseController.
+func (w paced) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -61,6 +61,7 @@ type Router struct {
 	parts  []*part // by name
 	by     map[string]*part
 	nodes  *partition.Nodes
+	typed  *urlnorm.Normalizer
 	client *http.Client
 	// consoles asks the Consoles of the parts.
 	consoles *http.Client
@@ -122,7 +123,7 @@ func New(o Options) (*Router, error) {
 	if err := wrong.Of("route: options"); err != nil {
 		return nil, err
 	}
-	r.nodes = partition.NewNodes(names...)
+	r.nodes, r.typed = partition.NewNodes(names...), urlnorm.New()
 	r.client = &http.Client{Transport: cmp.Or[http.RoundTripper](o.Transport, &http.Transport{
 		DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext, TLSHandshakeTimeout: 5 * time.Second,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 512, IdleConnTimeout: time.Minute, DisableCompression: true,
@@ -224,6 +225,14 @@ func (r *Router) ofOr(url, host string, other *part) *part {
 	return r.home(key)
 }
 
+// ofTyped is ofOr for a URL that a part's Console reads as people type it.
+func (r *Router) ofTyped(url string, other *part) *part {
+	if u, err := r.typed.Typed(url); err == nil {
+		url = u
+	}
+	return r.ofOr(url, "", other)
+}
+
 // domainOf returns the shortest end of a host's name that is no public suffix; without one, the whole
 // name. A registrable domain may have others below it, as amazonaws.com has: they are at its part.
 func domainOf(host string) (domain string, ok bool) {
@@ -312,7 +321,8 @@ type call struct {
 	held   int64 // bytes counted in r.used
 	began  bool  // a part of the answer is written
 	code   int
-	talks  bool // the client reads while it sends
+	talks  bool   // the client reads while it sends
+	host   string // by which the client calls the router, if only a part can judge its token; or empty
 }
 
 func (r *Router) routed() http.Handler {
@@ -364,11 +374,14 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 	probe := q.URL.Path == "/livez" || q.URL.Path == "/readyz"
 	under := r.requests.Add(1)
 	defer r.requests.Add(-1)
+	if !console.Ours(q.Host, r.o.Names) {
+		c.host = q.Host
+	}
 	var err error
 	switch {
 	case console.Foreign(q):
 		err = &problem{kind: "forbidden", Status: http.StatusForbidden, Detail: "a page of another site sent this"}
-	case !probe && q.Header.Get("Authorization") == "" && !console.Ours(q.Host, r.o.Names):
+	case !probe && (q.Header.Get("Authorization") == "" || ofPages(q)) && !console.Ours(q.Host, r.o.Names):
 		err = &problem{kind: "forbidden", Status: http.StatusMisdirectedRequest, Detail: "without a token the router does not answer under this host name"}
 	case !slices.Contains([]string{"", "identity"}, q.Header.Get("Content-Encoding")):
 		err = &problem{kind: "bad-request", Status: http.StatusUnsupportedMediaType, Detail: "the body is encoded; want it as it is"}
@@ -393,6 +406,11 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 	}
 	r.o.Logger.LogAttrs(q.Context(), slog.LevelInfo, "request", slog.String("method", q.Method), slog.String("path", q.URL.Path), slog.Int("status", c.code),
 		slog.Duration("took", time.Since(c.asked)), slog.String("from", q.RemoteAddr))
+}
+
+// ofPages reports whether a request is for a page.
+func ofPages(q *http.Request) bool {
+	return q.URL.Path == "/" || strings.HasPrefix(q.URL.Path, "/parts/")
 }
 
 // hold counts n more bytes in memory until the request has ended.

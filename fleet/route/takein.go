@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,9 @@ import (
 
 // getExport answers with the exports of all parts in a row.
 func (c *call) getExport() error {
+	if c.q.Method == http.MethodHead {
+		return c.send(http.StatusOK, linesType, nil)
+	}
 	for _, p := range c.r.parts {
 		res, err := c.open(c.q.Context(), p, asking{method: "GET", path: c.q.URL.RequestURI(), wait: long})
 		if err == nil && !c.began {
@@ -42,11 +46,14 @@ func (c *call) getExport() error {
 	return nil
 }
 
+// faultsMost is the most faults in an answer.
+const faultsMost = 10
+
 // partNote is the value in which a server's export says which part it was.
 const partNote = "part"
 
-// feed is an import at one part, which gets a blank line for each line that is not its own: so it counts lines as
-// the client does.
+// feed is an import at one part, which gets a filler for each line that is not its own: so it counts lines as the
+// client does.
 type feed struct {
 	part *part
 	to   *bufio.Writer
@@ -59,16 +66,20 @@ type feed struct {
 // postImport imports an export, or several in a row as getExport writes them, or a list.
 func (c *call) postImport() error {
 	l := &lines{c: c, in: bufio.NewReaderSize(urllist.NewReader(deadlined{c: c}), readAhead)}
+	if err := c.grow(2 * (1 + len(c.r.parts)) * readAhead); err != nil {
+		return err
+	}
 	var all []map[string]any
 	var order []string
 	for more := true; more; {
+		before := l.number
 		sum, err := c.importOne(l)
 		if err == nil {
 			more, err = l.more()
 		}
 		if err != nil && len(all) > 0 {
 			x := *problemOf(err)
-			x.Detail = fmt.Sprintf("after %d exports of %d lines: %s", len(all), l.number, x.Detail)
+			x.Detail = fmt.Sprintf("after %d exports of %d lines: %s", len(all), before, x.Detail)
 			return &x
 		} else if err != nil {
 			return err
@@ -78,15 +89,19 @@ func (c *call) postImport() error {
 	return c.reply(merged(order, all))
 }
 
-// more skips blank lines, and reports whether others follow.
+// more skips blanks and byte order marks, and reports whether lines follow.
 func (l *lines) more() (bool, error) {
 	for {
 		b, err := l.in.Peek(1)
-		if err != nil || b[0] != '\n' {
-			return err == nil, unlessEOF(err)
+		switch {
+		case err != nil:
+			return false, unlessEOF(err)
+		case b[0] == '\n':
+			l.number++
+		case !strings.Contains(" \t\r\xef\xbb\xbf", string(b)):
+			return true, nil
 		}
 		_, _ = l.in.Discard(1)
-		l.number++
 	}
 }
 
@@ -99,7 +114,7 @@ func unlessEOF(err error) error {
 
 // importOne imports one export, at all parts at once. If it is of one of them, it imports there.
 func (c *call) importOne(l *lines) (map[string]any, error) {
-	s := splitter{r: c.r, before: l.number}
+	s := splitter{r: c.r}
 	head, err := s.head(l)
 	if err != nil {
 		return nil, err
@@ -130,10 +145,7 @@ func (c *call) importOne(l *lines) (map[string]any, error) {
 	if refused != nil {
 		err = cmp.Or(refused.err, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return imported(all)
+	return s.imported(all, err)
 }
 
 // errRefused is what a feed's writer gets when the part has answered before it had all lines.
@@ -149,15 +161,21 @@ func (s *splitter) head(l *lines) (head [][]byte, err error) {
 			return nil, err
 		}
 		head = append(head, line)
-		if err := l.c.grow(copies * len(line)); err != nil {
-			return nil, err
+		if err := l.c.grow(len(line)); err != nil {
+			return nil, &problem{kind: "too-large", Status: http.StatusRequestEntityTooLarge, Detail: "the rules before the export's hosts are too many to be held here: import it at the parts themselves"}
 		}
-		o, err := objectOf(line)
-		if v, _ := o.find("value"); v != nil && o.text("value") == partNote {
+		text := bytes.TrimSpace(line)
+		if len(text) > 0 && text[0] != '{' && !s.json {
+			s.filler = "#"
+		}
+		s.json = s.json || len(text) > 0 && text[0] == '{'
+		o, err := objectOf(text)
+		if o.text("value") == partNote {
 			s.only, err = s.noted(o.text("data")), nil
 			head[len(head)-1] = nil // each part has its own
 		}
-		if !slices.ContainsFunc([]string{"frontier", "settings", "rule", "used", "value", "value64"}, func(name string) bool { v, _ := o.find(name); return v != nil }) || err != nil {
+		s.export = s.export || len(head) == 1 && o.has("frontier")
+		if err != nil && len(text) > 0 || err == nil && !o.has("frontier", "settings", "rule", "used", "value", "value64") {
 			return head, nil
 		}
 	}
@@ -170,22 +188,29 @@ func (s *splitter) split(l *lines, head [][]byte, all []*feed) (refused *feed, e
 		var line []byte
 		if n++; n <= len(head) {
 			line = head[n-1]
-		} else if line, err = l.line(); err != nil {
-			return nil, unlessEOF(err)
+		} else {
+			if b, _ := l.in.Peek(l.in.Buffered()); bytes.IndexByte(b, '\n') < 0 { // the client may pause, and a part would think that it has gone
+				for _, f := range all {
+					if err := f.to.Flush(); err != nil {
+						return f, err
+					}
+				}
+			}
+			if line, err = l.line(); err != nil {
+				return nil, unlessEOF(err)
+			}
 		}
 		parts, err := s.parts(line)
 		if err != nil {
-			return nil, badRequest("line %d: %v", s.before+n, err)
+			return nil, err
 		}
 		for _, f := range all {
+			own := []byte(s.filler)
 			if slices.Contains(parts, f.part) {
-				_, _ = f.to.Write(line)
+				own = line
 			}
-			err := f.to.WriteByte('\n')
-			if n > len(head) && l.in.Buffered() == 0 {
-				err = cmp.Or(err, f.to.Flush()) // the client may pause, and the part would think that it has gone
-			}
-			if err != nil {
+			_, _ = f.to.Write(own)
+			if err := f.to.WriteByte('\n'); err != nil {
 				return f, err
 			}
 		}
@@ -196,19 +221,29 @@ func (s *splitter) split(l *lines, head [][]byte, all []*feed) (refused *feed, e
 // splitter knows which parts a line is for.
 type splitter struct {
 	r      *Router
-	before int   // lines before the export
-	only   *part // of which the export is; nil: of none of this division
-	ended  bool  // the export's last line was seen
+	only   *part  // of which the export is; nil: of none of this division
+	json   bool   // a line of JSON was seen in the head
+	filler string // # in a list, which a part must know for one
+	export bool   // the first line says that it is one
+	ended  bool   // its last line was seen
+	lines  int
+	rules  int // lines of rules
 }
 
 // parts returns the parts that a line is for.
 func (s *splitter) parts(line []byte) ([]*part, error) {
 	line = bytes.TrimSpace(line)
+	s.lines++
 	parts, err := s.home(line)
 	if len(parts) == 1 && s.only != nil && parts[0] != s.only {
-		return nil, fmt.Errorf("it is of a host of part %s, and the export is of part %s", parts[0].name, s.only.name)
+		err = badRequest("it is of a host of part %s, and the export is of part %s", parts[0].name, s.only.name)
 	}
-	return parts, err
+	if err != nil {
+		x := *problemOf(err)
+		x.Detail = fmt.Sprintf("line %d: %s", s.lines, x.Detail)
+		return nil, &x
+	}
+	return parts, nil
 }
 
 func (s *splitter) home(line []byte) ([]*part, error) {
@@ -221,23 +256,46 @@ func (s *splitter) home(line []byte) ([]*part, error) {
 		if err != nil {
 			return []*part{first}, nil
 		}
-		return []*part{s.r.ofOr(string(url), "", first)}, nil
+		return []*part{s.r.ofTyped(string(url), first)}, nil
 	}
 	o, err := objectOf(line)
 	if err != nil {
 		return []*part{first}, nil
 	}
-	is := func(name string) bool { v, _ := o.find(name); return v != nil }
-	s.ended = is("end")
+	s.ended = s.export && o.has("end")
 	switch {
-	case is("url") || is("url64") || is("host") || is("host64"):
+	case o.has("url", "url64", "host", "host64"):
 		return []*part{s.r.ofOr(o.maybe64("url"), o.maybe64("host"), first)}, nil
-	case o.text("rule")+o.text("used") == "host":
-		return s.r.within(o.maybe64("name"))
-	case o.text("rule")+o.text("used") == "domain":
-		return s.r.within("*." + o.maybe64("name"))
+	case o.has("rule", "used", "settings"):
+		return s.scope(o)
+	case o.has("group", "group64"), s.export && o.has("frontier", "end", "value", "value64", "forgotten", "marks"):
+		return s.r.parts, nil
 	}
-	return s.r.parts, nil
+	return []*part{first}, nil
+}
+
+// scope returns the parts of what is set for a scope or a crawl. Limits that they cannot keep together are
+// refused, unless the export is of one of them.
+func (s *splitter) scope(o object) (parts []*part, err error) {
+	if parts = s.r.parts; o.has("rule") {
+		s.rules++
+	}
+	switch o.text("rule") + o.text("used") {
+	case "host":
+		parts, err = s.r.within(o.maybe64("name"))
+	case "domain":
+		parts, err = s.r.within("*." + o.maybe64("name"))
+	}
+	var limits map[string]any
+	if b, _ := o.find("limits"); err == nil && s.only == nil && json.Unmarshal(b, &limits) == nil {
+		err = together(parts, limits)
+	}
+	return parts, err
+}
+
+// has reports whether an object has one of some members.
+func (o object) has(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { v, _ := o.find(name); return v != nil })
 }
 
 // maybe64 returns a text, or the one in base64 that stands for it.
@@ -257,18 +315,23 @@ func (s *splitter) noted(data string) *part {
 	return nil
 }
 
-// imported puts the figures of all parts into one. What goes to all of them counts once.
-func imported(all []*feed) (map[string]any, error) {
+// imported puts the figures of all parts into one. What goes to all of them counts once. err is why the import
+// broke off.
+func (s *splitter) imported(all []*feed, err error) (map[string]any, error) {
 	var done, not []string
 	var results []map[string]any
-	var err error
+	faults := []any{}
 	for _, f := range all {
 		if f.err != nil {
 			err = cmp.Or(err, f.err)
 			not = append(not, f.part.name)
 			continue
 		}
-		done, results = append(done, f.part.name), append(results, values(f.answer))
+		m := values(f.answer)
+		some, _ := m["faults"].([]any)
+		faults = append(faults, some...)
+		delete(m, "faults")
+		done, results = append(done, f.part.name), append(results, m)
 	}
 	if err != nil && len(done) > 0 {
 		x := *problemOf(err)
@@ -285,6 +348,12 @@ func imported(all []*feed) (map[string]any, error) {
 			most = max(most, n)
 		}
 		sum[name] = most
+	}
+	if n, _ := sum["rules"].(float64); n > float64(s.rules) {
+		sum["rules"] = s.rules
+	}
+	if len(faults) > 0 {
+		sum["faults"] = faults[:min(len(faults), faultsMost)]
 	}
 	return sum, nil
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -63,7 +64,17 @@ func (c *call) together(p *part, path string, lines [][]byte) ([]json.RawMessage
 	case err := <-l.sent:
 		return l.answers, err
 	case <-c.q.Context().Done():
+		x.drop(at, func(w *load) bool { return w == l })
 		return nil, context.Cause(c.q.Context())
+	}
+}
+
+// drop takes loads out that wait.
+func (x *lanes) drop(at lane, which func(*load) bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.waits[at] = slices.DeleteFunc(x.waits[at], which); len(x.waits[at]) == 0 {
+		delete(x.waits, at)
 	}
 }
 
@@ -71,6 +82,9 @@ func (c *call) together(p *part, path string, lines [][]byte) ([]json.RawMessage
 func (c *call) sendAll(at lane) {
 	for all := c.r.lanes.next(at); len(all) > 0; all = c.r.lanes.next(at) {
 		err := c.sendSome(at, all)
+		if away(err) { // none waits as long again
+			c.r.lanes.drop(at, func(l *load) bool { l.sent <- err; return true })
+		}
 		for _, l := range all {
 			if len(l.answers) == len(l.lines) {
 				l.sent <- nil
@@ -129,6 +143,11 @@ func (c *call) sendSome(at lane, all []*load) error {
 			}
 		}
 	}
-	_, _ = io.Copy(io.Discard, in) // so that the connection can be used again
+	if n, _ := io.Copy(io.Discard, in); n > 0 { // also so that the connection can be used again
+		for _, l := range all {
+			l.answers = nil
+		}
+		return busy("part %s: it has answered more than it was asked", at.part.name)
+	}
 	return nil
 }
