@@ -135,7 +135,7 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 		if _, asked = c.Due(ctx, 0); asked != nil {
 			f, _ = askFleet(ctx, dir, "GET", "")
 		}
-		if asked == nil || f != nil && len(f.Partitions) > 1 { // some of which may answer
+		if asked == nil || f != nil && len(f.Partitions) > 1 { // some partitions may answer
 			return &reached{c, true, func() error { c.Close(); return nil }}, nil
 		}
 		if c.Close(); f != nil {

@@ -2,7 +2,7 @@
 //
 // The table and the log of each partition are streams, each a Raft group with replicas on three of the nodes, or on five
 // if the fleet began with more than four. A write is on the disks of a majority of them when it returns: the servers sync
-// always, which is not what JetStream does unless it is told to. So two of three nodes are enough, and the
+// always, which JetStream does only when asked to. So two of three nodes are enough, and the
 // fleet stands still, without any loss, while there are fewer. Nothing but the other nodes can reach the servers: they
 // listen for each other only.
 //

@@ -50,7 +50,7 @@ type Beginning struct {
 	stage atomic.Int32
 }
 
-// Begin makes the stage of a server known whose folder is empty, but for the mark of an earlier attempt.
+// Begin makes the stage of a server known whose folder is empty, or has the mark of an earlier attempt only.
 func (o *Options) Begin() *Beginning {
 	b := &Beginning{Options: o}
 	b.stage.Store(int32(Empty))

@@ -221,7 +221,7 @@ func (s *splitter) split(l *lines, head [][]byte, all []*feed) (refused *feed, e
 // splitter knows which parts a line is for.
 type splitter struct {
 	r      *Router
-	only   *part  // of which the export is; nil: of none of this division
+	only   *part  // the one that wrote the export; nil: none of this division
 	json   bool   // a line of JSON was seen in the head
 	filler string // # in a list, which a part must know for one
 	export bool   // the first line says that it is one

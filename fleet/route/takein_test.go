@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// filled has 40 hosts with three URLs each, of which one was visited, and a rule for everything and for a host.
+// filled has 40 hosts with three URLs each, one of them visited, and a rule for everything and for a host.
 func filled(t *testing.T, names ...string) *routed {
 	x := route(t, names...)
 	for n := range 40 {
