@@ -90,16 +90,6 @@ func TestListsWhoseLinesComeLate(t *testing.T) {
 	}
 }
 
-// Limits that parts cannot keep together are no more imported than set.
-func TestLimitsOfAllPartsAreNotImported(t *testing.T) {
-	one := filled(t, "x")
-	one.ok("PUT", "/v1/rules/*", `{"priority":3,"limits":{"served":10}}`)
-	x := route(t, "a", "b")
-	assert.Contains(t, x.problem(422, "limit", "POST", "/v1/import", export(one)), "line 2: a limit of served for all hosts together")
-	assert.Equal(t, 0.0, x.ok("GET", "/v1/stats", "")["known"])
-	assert.Equal(t, 120.0, route(t, "x").ok("POST", "/v1/import", export(one))["urls"])
-}
-
 // Parts hear of an import that comes slowly, in pieces that end within lines.
 func TestAnImportThatPauses(t *testing.T) {
 	x := route(t, "a", "b")

@@ -5,7 +5,6 @@ package route
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/seed-7440039f/frontier/console"
@@ -42,16 +41,6 @@ func (r *Router) within(scope string) ([]*part, error) {
 // ofHost lets the part of a host answer.
 func (c *call) ofHost() error { return c.pass(c.r.of("", c.q.PathValue("host"))) }
 
-// together refuses limits that several parts would have to keep together. Depth and period count nothing.
-func together(parts []*part, limits map[string]any) error {
-	for name, n := range limits {
-		if len(parts) > 1 && name != "depth" && name != "period" && n != nil && n != 0.0 {
-			return &problem{kind: "limit", Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf("a limit of %s for all hosts together: the %d parts cannot keep it together; limit each host (host_limits, host-limit), a host or a domain, or each part at its own address", name, len(parts))}
-		}
-	}
-	return nil
-}
-
 // changeRule sets or deletes a rule.
 func (c *call) changeRule() error {
 	parts, err := c.r.within(c.q.PathValue("scope"))
@@ -69,12 +58,14 @@ func (c *call) rule(parts []*part) error {
 	if err != nil {
 		return err
 	}
-	var rule struct{ Limits map[string]any }
-	_ = json.Unmarshal(body, &rule) // the parts say what is wrong
-	if err := together(parts, rule.Limits); err != nil {
+	o, err := objectOf(body)
+	if err != nil { // the parts say what is wrong
+		return c.at(parts, func(*part) []byte { return body })
+	}
+	if _, err := o.divide("limits", len(parts)); err != nil {
 		return err
 	}
-	return c.at(parts, func(*part) []byte { return body })
+	return c.at(parts, func(*part) []byte { return o.bytes() })
 }
 
 // everywhere makes a change at all parts, or adds what they answer.
@@ -127,7 +118,6 @@ func (c *call) postDo() error {
 		Do, Scope, Lease, Client string
 		URLs                     []string
 		Crawl                    any
-		Limits                   map[string]any
 	}
 	if err != nil || json.Unmarshal(body, &a) != nil { // a part says what is wrong
 		return c.at(c.r.parts[:1], func(*part) []byte { return body })
@@ -164,12 +154,12 @@ func (c *call) postDo() error {
 	}
 	parts, err := c.r.within(a.Scope)
 	if err == nil && a.Do == "limit" {
-		err = together(parts, a.Limits)
+		_, err = o.divide("limits", len(parts))
 	}
 	if err != nil {
 		return err
 	}
-	return c.at(parts, func(*part) []byte { return body })
+	return c.at(parts, func(*part) []byte { return o.bytes() })
 }
 
 // doURLs carries out an action on URLs: each part gets its own.

@@ -60,10 +60,14 @@ func merged(names []string, all []map[string]any) map[string]any {
 		}
 		rules[names[i]], differ = m["rule"], differ || fmt.Sprint(m["rule"]) != fmt.Sprint(all[0]["rule"])
 	}
-	if _, ok := all[0]["rule"]; ok {
-		sum["rule"] = all[0]["rule"]
+	if rule, ok := all[0]["rule"]; ok {
+		var divided bool
+		if sum["rule"], divided = whole(rule, len(all)); divided && !differ {
+			sum["divided"] = len(all)
+		}
 	}
 	if differ {
+		sum["rule"] = all[0]["rule"]
 		sum["rules"] = rules
 	}
 	delete(sum, "number") // a crawl has another at each part
@@ -229,7 +233,20 @@ func (c *call) getRules() error {
 	if err != nil {
 		return err
 	}
-	sum["rules"] = slices.CompactFunc(sum["rules"].([]map[string]any), func(a, b map[string]any) bool { return reflect.DeepEqual(a, b) })
+	rules := []map[string]any{}
+	for rest := sum["rules"].([]map[string]any); len(rest) > 0; {
+		n := 1
+		for n < len(rest) && reflect.DeepEqual(rest[0], rest[n]) {
+			n++
+		}
+		one := rest[0]
+		var divided bool
+		if one["rule"], divided = whole(one["rule"], n); divided {
+			one["divided"] = n
+		}
+		rules, rest = append(rules, one), rest[n:]
+	}
+	sum["rules"] = rules
 	return c.reply(sum)
 }
 
@@ -248,7 +265,12 @@ func (c *call) getRule() error {
 			return &problem{kind: "conflict", Status: http.StatusConflict, Detail: fmt.Sprintf("part %s has %s; part %s has %s: set it again", parts[0].name, bytes.TrimSpace(found[0]), parts[i].name, bytes.TrimSpace(b))}
 		}
 	}
-	return c.send(http.StatusOK, jsonType, found[0])
+	one := values(found[0])
+	var divided bool
+	if one["rule"], divided = whole(one["rule"], len(parts)); divided {
+		one["divided"] = len(parts)
+	}
+	return c.reply(one)
 }
 
 // from returns the part at which a list goes on, and the parts behind it. A cursor is the name of a part,

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -200,7 +199,7 @@ func (s *splitter) split(l *lines, head [][]byte, all []*feed) (refused *feed, e
 				return nil, unlessEOF(err)
 			}
 		}
-		parts, err := s.parts(line)
+		parts, err := s.parts(&line)
 		if err != nil {
 			return nil, err
 		}
@@ -230,9 +229,8 @@ type splitter struct {
 	rules  int // lines of rules
 }
 
-// parts returns the parts that a line is for.
-func (s *splitter) parts(line []byte) ([]*part, error) {
-	line = bytes.TrimSpace(line)
+// parts returns the parts that a line is for. What it limits is divided among them.
+func (s *splitter) parts(line *[]byte) ([]*part, error) {
 	s.lines++
 	parts, err := s.home(line)
 	if len(parts) == 1 && s.only != nil && parts[0] != s.only {
@@ -246,7 +244,8 @@ func (s *splitter) parts(line []byte) ([]*part, error) {
 	return parts, nil
 }
 
-func (s *splitter) home(line []byte) ([]*part, error) {
+func (s *splitter) home(at *[]byte) ([]*part, error) {
+	line := bytes.TrimSpace(*at)
 	if len(line) == 0 {
 		return nil, nil
 	}
@@ -267,16 +266,17 @@ func (s *splitter) home(line []byte) ([]*part, error) {
 	case o.has("url", "url64", "host", "host64"):
 		return []*part{s.r.ofOr(o.maybe64("url"), o.maybe64("host"), first)}, nil
 	case o.has("rule", "used", "settings"):
-		return s.scope(o)
+		parts, err := s.scope(&o)
+		*at = o.bytes()
+		return parts, err
 	case o.has("group", "group64"), s.export && o.has("frontier", "end", "value", "value64", "forgotten", "marks"):
 		return s.r.parts, nil
 	}
 	return []*part{first}, nil
 }
 
-// scope returns the parts of what is set for a scope or a crawl. Limits that they cannot keep together are
-// refused, unless the export is of one of them.
-func (s *splitter) scope(o object) (parts []*part, err error) {
+// scope returns the parts of what is set for a scope or a crawl, or was used of it, and divides it.
+func (s *splitter) scope(o *object) (parts []*part, err error) {
 	if parts = s.r.parts; o.has("rule") {
 		s.rules++
 	}
@@ -286,9 +286,10 @@ func (s *splitter) scope(o object) (parts []*part, err error) {
 	case "domain":
 		parts, err = s.r.within("*." + o.maybe64("name"))
 	}
-	var limits map[string]any
-	if b, _ := o.find("limits"); err == nil && s.only == nil && json.Unmarshal(b, &limits) == nil {
-		err = together(parts, limits)
+	for _, member := range []string{"limits", "counts"} {
+		if err == nil && s.only == nil {
+			_, err = o.divide(member, len(parts))
+		}
 	}
 	return parts, err
 }
