@@ -102,7 +102,7 @@ func (c *call) once(ctx context.Context, p *part, base string, a asking) (*http.
 		if len(a.body) > 0 || a.stream != nil {
 			q.Header.Set("Content-Type", cmp.Or(a.kind, jsonType))
 		}
-		q.Host = c.host
+		q.Host = cmp.Or(c.host, q.Host)
 		q.Header.Set("Accept", cmp.Or(a.accept, jsonType))
 		q.Header.Set(serve.PartHeader, p.mark())
 		var res *http.Response
