@@ -69,12 +69,19 @@ func updates(a *api) {
 	const url, key = "http://key.example/page", "key.example"
 	require.Equal(a, map[string][]string{url: {"OK", "SKIPPED"}}, a.put(discovered("", key, url), discovered("", key, url)))
 	require.Equal(a, []string{key}, a.queues(""))
-	var got []string
-	require.Eventually(a, func() bool { got = a.get(byKey("DEFAULT", key, 1)); return len(got) > 0 }, time.Minute, time.Millisecond)
+	var got, again []string
+	var s *pb.Stats
+	require.Eventually(a, func() bool {
+		began := time.Now()
+		if got = a.get(byKey("DEFAULT", key, 1)); len(got) == 0 {
+			return false
+		}
+		s, again = a.stats("", key), a.get(byKey("DEFAULT", key, 1))
+		return time.Since(began) < time.Second // or the lease may have ended meanwhile
+	}, time.Minute, time.Millisecond)
 	require.Equal(a, []string{url}, got)
-	s := a.stats("", key)
 	require.Equal(a, []any{uint64(1), uint64(1), uint32(1)}, []any{s.GetNumberOfQueues(), s.GetSize(), s.GetInProcess()})
-	require.Empty(a, a.get(byKey("DEFAULT", key, 1)))
+	require.Empty(a, again)
 	time.Sleep(time.Second)
 	require.Zero(a, a.stats("", key).GetInProcess(), "the first answer after the deadline")
 	n, err := a.DeleteQueue(a.Context(), &pb.QueueWithinCrawlParams{Key: key})
