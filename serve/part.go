@@ -14,8 +14,8 @@ import (
 // division from others.
 const PartHeader = "Frontier-Part"
 
-// partKey is the key of the frontier's value that has it. The first change by a router sets it for good.
-const partKey = "part"
+// PartKey is the key of the frontier's value that has it, in exports too. The first change by a router sets it for good.
+const PartKey = "part"
 
 // part is what the server is for routers.
 type part struct {
@@ -31,10 +31,10 @@ func (s *Service) IsPart(ctx context.Context, name string, changes bool) error {
 	}
 	s.part.mu.Lock()
 	defer s.part.mu.Unlock()
-	v, ok, err := s.f.Value(partKey)
+	v, ok, err := s.f.Value(PartKey)
 	if err == nil && !ok && changes {
 		v = []byte(name)
-		err = s.f.SetValue(ctx, partKey, v)
+		err = s.f.SetValue(ctx, PartKey, v)
 	}
 	if err != nil {
 		return err

@@ -64,8 +64,8 @@ type takenIn struct {
 // checkValue returns what is wrong with a value.
 func (t *takenIn) checkValue(key string, v []byte) error {
 	name, names := strings.CutPrefix(key, crawlKey)
-	if key == partKey {
-		if own, ok, err := t.s.f.Value(partKey); err != nil || ok && string(own) != string(v) {
+	if key == PartKey {
+		if own, ok, err := t.s.f.Value(PartKey); err != nil || ok && string(own) != string(v) {
 			return errors.Join(err, fmt.Errorf("it is an export of %.200s, and this server is %.200s", v, own))
 		}
 		return nil

@@ -2,7 +2,7 @@
 //
 // A member of a Raft group that has forgotten its votes must not vote again under its name: what a
 // majority has acknowledged could be lost. So a server with an empty folder begins a fleet only with all
-// others, each of which says that it has not begun either. If the fleet has begun, the server takes part
+// others, when each says that it has not begun either. If the fleet has begun, the server takes part
 // only if it was let in.
 
 package peer
@@ -80,7 +80,7 @@ func (o *Options) Has() error {
 	return nil
 }
 
-// Stage returns what the others are told.
+// Stage returns what the server says to the others.
 func (b *Beginning) Stage() Stage { return Stage(b.stage.Load()) }
 
 // Wait asks the others how far they have come, until it knows how to begin: with all of them, which is Ready, or, if

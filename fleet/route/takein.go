@@ -13,11 +13,11 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/seed-7440039f/frontier/internal/urllist"
+	"github.com/seed-7440039f/frontier/serve"
 )
 
 // getExport answers with the exports of all parts in a row.
@@ -48,9 +48,6 @@ func (c *call) getExport() error {
 // faultsMost is the most faults in an answer.
 const faultsMost = 10
 
-// partNote is the value in which a server's export says which part it was.
-const partNote = "part"
-
 // feed is an import at one part, which gets a filler for each line that is not its own: so it counts lines as the
 // client does.
 type feed struct {
@@ -69,7 +66,6 @@ func (c *call) postImport() error {
 		return err
 	}
 	var all []map[string]any
-	var order []string
 	for more := true; more; {
 		before := l.number
 		sum, err := c.importOne(l)
@@ -83,9 +79,9 @@ func (c *call) postImport() error {
 		} else if err != nil {
 			return err
 		}
-		all, order = append(all, sum), append(order, strconv.Itoa(len(all)+1))
+		all = append(all, sum)
 	}
-	return c.reply(merged(order, all))
+	return c.reply(merged(make([]string, len(all)), all)) // figures only, which no names stand before
 }
 
 // more skips blanks and byte order marks, and reports whether lines follow.
@@ -169,7 +165,7 @@ func (s *splitter) head(l *lines) (head [][]byte, err error) {
 		}
 		s.json = s.json || len(text) > 0 && text[0] == '{'
 		o, err := objectOf(text)
-		if o.text("value") == partNote {
+		if o.text("value") == serve.PartKey {
 			s.only, err = s.noted(o.text("data")), nil
 			head[len(head)-1] = nil // each part has its own
 		}
