@@ -53,11 +53,10 @@ func TestConformanceOfARouter(t *testing.T) {
 				r, err := urlfrontier.NewRouter(urlfrontier.RouterOptions{Division: division, Parts: to})
 				require.NoError(t, err)
 				l, server := bufconn.Listen(1<<20), r.GRPC(urlfrontier.GRPCOptions{})
-				served := make(chan error, 1)
-				go func() { served <- server.Serve(l) }()
+				end := serving(t, server, l)
 				t.Cleanup(func() {
 					assert.NoError(t, r.Stop(server, time.Second))
-					assert.NoError(t, <-served)
+					end()
 					assert.NoError(t, division.Close())
 				})
 				return remoteTo(t, l, o)

@@ -2,6 +2,7 @@ package urlfrontier_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -138,14 +139,24 @@ func serveOn(t *testing.T, l net.Listener, f *frontier.Frontier, so serve.Option
 	s, err = urlfrontier.New(t.Context(), svc, o)
 	require.NoError(t, err)
 	server := s.GRPC(g)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	end := serving(t, server, l)
 	return s, func() {
 		require.NoError(t, s.Stop(server, time.Second))
-		require.NoError(t, <-served)
+		end()
 		require.NoError(t, svc.Close())
 		require.NoError(t, f.Check())
 		require.NoError(t, f.Close())
+	}
+}
+
+// serving serves calls; end waits for the end. A test may stop the server before it has begun.
+func serving(t *testing.T, server *grpc.Server, l net.Listener) (end func()) {
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	return func() {
+		if err := <-served; !errors.Is(err, grpc.ErrServerStopped) {
+			require.NoError(t, err)
+		}
 	}
 }
 

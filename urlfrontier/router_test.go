@@ -58,11 +58,10 @@ func startRouted(t *testing.T, n int, so serve.Options, o urlfrontier.Options) *
 	require.NoError(t, err)
 	x.address = l.Addr().String()
 	server := r.GRPC(urlfrontier.GRPCOptions{})
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	end := serving(t, server, l)
 	t.Cleanup(func() {
 		require.NoError(t, r.Stop(server, time.Second))
-		require.NoError(t, <-served)
+		end()
 		require.NoError(t, x.route.Close())
 		for _, p := range x.parts {
 			p.end()

@@ -36,11 +36,10 @@ func TestOperatorsEndWhatGetURLsHandedOut(t *testing.T) {
 	at, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	server := s.GRPC(urlfrontier.GRPCOptions{})
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(at) }()
+	end := serving(t, server, at)
 	t.Cleanup(func() {
 		require.NoError(t, s.Stop(server, time.Second))
-		require.NoError(t, <-served)
+		end()
 		require.NoError(t, svc.Close())
 		require.NoError(t, f.Check())
 		require.NoError(t, f.Close())
