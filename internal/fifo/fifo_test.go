@@ -223,7 +223,7 @@ func TestQueueAgainstAList(t *testing.T) {
 				for id := range d.s.Parts(&d.q) {
 					chained[id] = true
 				}
-				d.blocks.Check(chained, nil, t.Errorf)
+				d.blocks.Check(chained, nil, true, t.Errorf)
 				resident := slices.Collect(maps.Keys(maps.Collect(d.s.After(&d.q, 0))))
 				require.Equal(t, d.q.Resident(), len(resident) > 0)
 			},

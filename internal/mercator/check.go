@@ -362,7 +362,7 @@ func (k *Checker) blocks() {
 	due, never := k.c.Timed.Check(live, k.Bad)
 	k.due.Scheduled += due
 	k.due.Finished += never
-	k.c.Blocks.Check(k.chained, live, k.Bad)
+	k.c.Blocks.Check(k.chained, live, k.Quiet, k.Bad)
 }
 
 // crawlCount is what a walk found of a crawl.
