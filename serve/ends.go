@@ -259,7 +259,7 @@ func (s *Service) postEnds(c *call) error {
 		full := len(x.all) >= endsAtOnce || x.size >= batchSize
 		ended := errors.Is(err, io.EOF)
 		if full || err != nil && (ended || len(x.all) > 0) || err == nil && l.in.Buffered() == 0 {
-			if failed := x.commit(); failed != nil {
+			if failed := x.commit(); failed != nil && (err == nil || ended) {
 				return failed
 			}
 		}

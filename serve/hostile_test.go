@@ -132,12 +132,14 @@ func TestALineThatBreaksOffIsNotTaken(t *testing.T) {
 	assert.Zero(t, x.s.f.Stats().Waiting)
 }
 
-// A client that falls silent in the middle of an array gets 408.
-func TestASilentArray(t *testing.T) {
-	_, in := serve(t, Options{Idle: waited}).begin("POST /v1/urls HTTP/1.1\nHost: localhost\nContent-Length: 1000\n\n[{\"url\":\"http://a")
-	res, err := http.ReadResponse(in, nil)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusRequestTimeout, res.StatusCode)
+// A client that falls silent in the middle of an array, or behind a line, gets 408.
+func TestASilentBody(t *testing.T) {
+	for _, body := range []string{`[{"url":"http://a`, `{"url":"http://a.example/"}` + "\n"} {
+		_, in := serve(t, Options{Idle: waited}).begin("POST /v1/urls HTTP/1.1\nHost: localhost\nContent-Length: 1000\n\n" + body)
+		res, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusRequestTimeout, res.StatusCode, body)
+	}
 }
 
 // Short lines are more in memory than on the wire.

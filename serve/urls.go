@@ -140,7 +140,7 @@ func (a *adding) run() error {
 		}
 		full := len(a.items) >= batchURLs || a.size >= batchSize
 		if err != nil || full || len(a.items) > 0 && a.each && a.lines.in.Buffered() == 0 && a.c.r.ContentLength < 0 {
-			if failed := a.commit(); failed != nil {
+			if failed := a.commit(); failed != nil && (err == nil || errors.Is(err, io.EOF)) {
 				return failed
 			}
 		}
