@@ -33,7 +33,7 @@ func TestFaults(t *testing.T) {
 		t.Skip("it takes minutes: give -frontier.long")
 	}
 	var out bytes.Buffer
-	o := options{keep: t.TempDir(), faults: 3, pages: 400, hosts: 40, partitions: 4, shared: 2, engine: "etcd", fetchers: 3, workers: 8, slow: 0.04, seed: 1, finalWait: 3 * time.Minute, quietLimit: 75 * time.Second}
+	o := options{keep: t.TempDir(), faults: 3, most: time.Hour, pages: 400, hosts: 40, partitions: 4, shared: 2, engine: "etcd", fetchers: 3, workers: 8, slow: 0.04, seed: 1, finalWait: 3 * time.Minute, quietLimit: 75 * time.Second}
 	o.binary = filepath.Join(o.keep, "frontier")
 	require.NoError(t, build(t.Context(), o.binary))
 	err := run(t.Context(), o, nil, &out)

@@ -42,6 +42,7 @@ type options struct {
 	seed                  uint64
 	only, binary, keep    string
 	engine                string
+	most                  time.Duration
 	finalWait, quietLimit time.Duration
 }
 
@@ -55,6 +56,7 @@ func main() {
 	}
 	o := options{}
 	flag.IntVar(&o.faults, "n", 20, "how many faults")
+	flag.DurationVar(&o.most, "for", 24*time.Hour, "how long there are faults at most")
 	flag.IntVar(&o.pages, "pages", 3000, "how many pages at first; as many come again and again while there are faults")
 	flag.IntVar(&o.known, "known", 0, "how many other URLs the frontier has at first, all of them visited")
 	flag.IntVar(&o.partitions, "partitions", 1, "among how many partitions the fleet divides the hosts")
@@ -349,8 +351,9 @@ func (t *trial) faultsAndWaves(ctx context.Context) {
 			wait(over, time.Second)
 		}
 	})
+	end := time.Now().Add(t.most)
 	for range t.faults {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || time.Now().After(end) {
 			break
 		}
 		t.faulter.one(ctx, t.draw[t.faulter.r.IntN(len(t.draw))])
