@@ -20,9 +20,10 @@ import (
 // ends, and gives its slot to another.
 func TestAnswersThatAreNotReadHaveABound(t *testing.T) {
 	x := serve(t, Options{Idle: waited})
-	pad := strings.Repeat("m", 60<<10)
+	pad := bytes.Repeat([]byte("m"), 60<<10)
 	for i := range 300 { // more than the buffers of a connection hold
-		x.ok("POST", "/v1/urls", fmt.Sprintf(`{"url":"http://a.example/%d","meta":{"k":["%s"]}}`, i, pad))
+		_, err := x.s.f.Add(t.Context(), frontier.Entry{URL: fmt.Sprint("http://a.example/", i), Meta: pad})
+		require.NoError(t, err)
 	}
 	const clients = 3 * maxScans
 	busy := make(chan bool, clients)
