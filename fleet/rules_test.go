@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -69,6 +70,43 @@ func TestALostAnswerIsNoFence(t *testing.T) {
 	require.ErrorIs(t, l.Commit(&storage.Batch{ID: 5}), storage.ErrReopen, "and takes no more")
 }
 
+// unnoticed is an engine whose first Put has an effect and no answer, and then another node's Put comes.
+type unnoticed struct {
+	*fake
+	then func()
+}
+
+func (e *unnoticed) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	n, err := e.fake.Put(ctx, key, value, revision)
+	if then := e.then; err == nil && then != nil {
+		e.then = nil
+		then()
+		return 0, errTimeout
+	}
+	return n, err
+}
+
+// A session that began unnoticed, and that another node ended before the answer came, is followed by the next.
+func TestASessionThatEndedUnnoticedIsFollowedByTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+		e := &unnoticed{fake: f}
+		var first sessionRow
+		e.then = func() {
+			seen := f.table[nodeKey+"a"]
+			require.NoError(t, json.Unmarshal(seen.Value, &first))
+			require.NoError(t, (&session{engine: f}).kill(t.Context(), member{sessionRow: first, revision: seen.Revision}))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, err := begin(ctx, e, sessionRow{Node: "a"}, 10*time.Second, sinceBoot)
+		require.NoError(t, err)
+		require.NotEqual(t, first.Session, s.name)
+		_, ok := s.right()
+		require.True(t, ok)
+	})
+}
+
 // While no node reaches the engine, none takes the others for dead: the first one back would end the
 // sessions of all.
 func TestTroubleOfAllEndsNoSession(t *testing.T) {
@@ -87,13 +125,9 @@ func TestTroubleOfAllEndsNoSession(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		before := sessions(nodes)
-		all.mu.Lock()
-		all.down = true
-		all.mu.Unlock()
+		all.set(func() { all.down = true })
 		time.Sleep(40 * time.Second)
-		all.mu.Lock()
-		all.down = false
-		all.mu.Unlock()
+		all.set(func() { all.down = false })
 		time.Sleep(30 * time.Second)
 		require.Equal(t, before, sessions(nodes))
 		for _, n := range nodes {
