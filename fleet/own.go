@@ -87,7 +87,7 @@ func (b *bound) inherit(ctx context.Context) (time.Duration, error) {
 	}
 	var row boundRow
 	at := b.n.o.elapsed()
-	if seen, ok := b.n.view.get(b.key, &row); ok && seen.Revision == e.Revision {
+	if seen, ok := get(b.n.view, b.key, &row); ok && seen.Revision == e.Revision {
 		at = seen.at
 	} else if err := json.Unmarshal(e.Value, &row); err != nil {
 		return 0, fmt.Errorf("fleet: %s: %w", b.key, err)

@@ -7,7 +7,6 @@ package fleet
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +60,8 @@ type copyRow struct {
 // seen is an entry and when it was seen to change.
 type seen struct {
 	Entry
-	at time.Duration
+	at  time.Duration
+	row any // what Value says, once it was asked for
 }
 
 // view is what a node has seen of the table.
@@ -70,6 +70,7 @@ type view struct {
 
 	mu      sync.Mutex
 	entries map[string]seen // guarded by mu
+	alive   []member        // guarded by mu; nil: to be found out
 	changed chan struct{}   // guarded by mu; closed at the next change
 }
 
@@ -84,7 +85,10 @@ func (v *view) take(entries []Entry) {
 	now := v.elapsed()
 	for _, e := range entries {
 		if e.Revision > v.entries[e.Key].Revision {
-			v.entries[e.Key] = seen{e, now}
+			v.entries[e.Key] = seen{e, now, nil}
+			if strings.HasPrefix(e.Key, nodeKey) {
+				v.alive = nil
+			}
 		}
 	}
 	close(v.changed)
@@ -98,25 +102,44 @@ func (v *view) wait() <-chan struct{} {
 	return v.changed
 }
 
-// get reads an entry into row, and returns it.
-func (v *view) get(key string, row any) (seen, bool) {
+// get reads an entry into row, and returns it. An entry is asked for much more often than it changes.
+func get[T any](v *view, key string, row *T) (seen, bool) {
 	v.mu.Lock()
+	defer v.mu.Unlock()
+	return getLocked(v, key, row)
+}
+
+func getLocked[T any](v *view, key string, row *T) (seen, bool) {
 	e, ok := v.entries[key]
-	v.mu.Unlock()
-	return e, ok && json.Unmarshal(e.Value, row) == nil
+	known, read := e.row.(*T)
+	if ok && !read {
+		known = new(T)
+		if ok = json.Unmarshal(e.Value, known) == nil; ok {
+			e.row = known
+			v.entries[key] = e
+		}
+	}
+	if ok {
+		*row = *known
+	}
+	return e, ok
 }
 
 // keys returns the keys that begin with prefix, in order.
 func (v *view) keys(prefix string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return slices.Sorted(func(yield func(string) bool) {
-		for k := range maps.Keys(v.entries) {
-			if strings.HasPrefix(k, prefix) && !yield(k) {
-				return
-			}
+	return v.keysLocked(prefix)
+}
+
+func (v *view) keysLocked(prefix string) (all []string) {
+	for k := range v.entries {
+		if strings.HasPrefix(k, prefix) {
+			all = append(all, k)
 		}
-	})
+	}
+	slices.Sort(all)
+	return all
 }
 
 // member is a session as it was seen.
@@ -126,15 +149,20 @@ type member struct {
 	revision uint64
 }
 
-// members returns the sessions that are not dead.
-func (v *view) members() (all []member) {
-	for _, key := range v.keys(nodeKey) {
-		var r sessionRow
-		if e, ok := v.get(key, &r); ok && !r.Dead {
-			all = append(all, member{r, e.at, e.Revision})
+// members returns the sessions that are not dead. Nobody changes the list.
+func (v *view) members() []member {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.alive == nil {
+		v.alive = []member{}
+		for _, key := range v.keysLocked(nodeKey) {
+			var r sessionRow
+			if e, ok := getLocked(v, key, &r); ok && !r.Dead {
+				v.alive = append(v.alive, member{r, e.at, e.Revision})
+			}
 		}
 	}
-	return all
+	return v.alive
 }
 
 // isDead reports whether a session was seen to be dead that was alive at a revision. A node has one
@@ -142,6 +170,6 @@ func (v *view) members() (all []member) {
 func (v *view) isDead(session string, revision uint64) bool {
 	node, _, _ := strings.Cut(session, "/")
 	var r sessionRow
-	e, ok := v.get(nodeKey+node, &r)
+	e, ok := get(v, nodeKey+node, &r)
 	return ok && (r.Session == session && r.Dead || r.Session != session && e.Revision > revision)
 }
