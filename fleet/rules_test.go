@@ -247,6 +247,36 @@ func TestAHandoverKeepsTheBound(t *testing.T) {
 	require.Greater(t, left("e"), 110*time.Second, "what the latest owner has stated stays")
 }
 
+// An owner hands out by what it has stated itself. What its predecessor stated, it may have seen later than the next
+// owner did, which waits no longer than it must.
+func TestABoundThatWasSeenLatePermitsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+		began := time.Now()
+		next := func(name string) *bound {
+			n := bare(t, e, name)
+			n.o.elapsed = func() time.Duration { return time.Since(began) }
+			n.view = newView(n.o.elapsed)
+			s, err := begin(t.Context(), e, sessionRow{Node: name}, time.Hour, n.o.elapsed)
+			require.NoError(t, err)
+			return &bound{n: n, s: s, writing: newSlot(), key: boundKey + "0", epoch: uint64(name[0])}
+		}
+		first, third := next("a"), next("c")
+		require.NoError(t, first.permit(t.Context(), time.Now().Add(25*time.Second)))
+		third.n.view.take([]Entry{e.table[third.key]})
+		time.Sleep(20 * time.Second)
+		second := next("b") // it was cut off, and sees only now what the first has stated
+		_, err := second.inherit(t.Context())
+		require.NoError(t, err)
+		end := time.Now().Add(25 * time.Second)
+		require.NoError(t, second.permit(t.Context(), end))
+		time.Sleep(12 * time.Second) // the second dies
+		hold, err := third.inherit(t.Context())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, hold, time.Until(end))
+	})
+}
+
 // A partition whose copy is lost, and whose log before it is gone, does not begin empty.
 func TestNoPartitionBeginsEmpty(t *testing.T) {
 	e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
