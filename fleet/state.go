@@ -73,13 +73,14 @@ func (n *Node) State() State {
 	n.mu.Unlock()
 	_, ok := n.session.Load().right()
 	s := State{Node: n.o.Node, Confirmed: ok, Nodes: []NodeState{}, Partitions: []PartitionState{}}
-	for _, key := range n.view.keys(nodeKey) {
-		var r sessionRow
-		if e, ok := get(n.view, key, &r); ok && !r.Gone {
-			s.Nodes = append(s.Nodes, NodeState{r.Node, r.Address, !r.Dead, n.since(e.at), r.Leaving && !r.Dead, nil})
-			if c, ok := clocks[r.Node]; ok {
-				s.Nodes[len(s.Nodes)-1].Clock = &Clock{c.ahead.Seconds(), c.within.Seconds()}
-			}
+	all, _ := n.view.sessions()
+	for _, m := range all {
+		if m.Gone {
+			continue
+		}
+		s.Nodes = append(s.Nodes, NodeState{m.Node, m.Address, !m.Dead, n.since(m.at), m.Leaving && !m.Dead, nil})
+		if c, ok := clocks[m.Node]; ok {
+			s.Nodes[len(s.Nodes)-1].Clock = &Clock{c.ahead.Seconds(), c.within.Seconds()}
 		}
 	}
 	for p := range n.o.Partitions {

@@ -70,7 +70,8 @@ type view struct {
 
 	mu      sync.Mutex
 	entries map[string]seen // guarded by mu
-	alive   []member        // guarded by mu; nil: to be found out
+	nodes   []member        // guarded by mu; in order; nil: to be found out
+	alive   []member        // guarded by mu; those that are not dead
 	changed chan struct{}   // guarded by mu; closed at the next change
 }
 
@@ -87,7 +88,7 @@ func (v *view) take(entries []Entry) {
 		if e.Revision > v.entries[e.Key].Revision {
 			v.entries[e.Key] = seen{e, now, nil}
 			if strings.HasPrefix(e.Key, nodeKey) {
-				v.alive = nil
+				v.nodes = nil
 			}
 		}
 	}
@@ -114,32 +115,16 @@ func getLocked[T any](v *view, key string, row *T) (seen, bool) {
 	known, read := e.row.(*T)
 	if ok && !read {
 		known = new(T)
-		if ok = json.Unmarshal(e.Value, known) == nil; ok {
-			e.row = known
-			v.entries[key] = e
+		if json.Unmarshal(e.Value, known) != nil {
+			return e, false
 		}
+		e.row = known
+		v.entries[key] = e
 	}
 	if ok {
 		*row = *known
 	}
 	return e, ok
-}
-
-// keys returns the keys that begin with prefix, in order.
-func (v *view) keys(prefix string) []string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.keysLocked(prefix)
-}
-
-func (v *view) keysLocked(prefix string) (all []string) {
-	for k := range v.entries {
-		if strings.HasPrefix(k, prefix) {
-			all = append(all, k)
-		}
-	}
-	slices.Sort(all)
-	return all
 }
 
 // member is a session as it was seen.
@@ -151,18 +136,28 @@ type member struct {
 
 // members returns the sessions that are not dead. Nobody changes the list.
 func (v *view) members() []member {
+	_, alive := v.sessions()
+	return alive
+}
+
+// sessions returns the latest session of each node, and those of them that are not dead.
+func (v *view) sessions() (all, alive []member) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.alive == nil {
-		v.alive = []member{}
-		for _, key := range v.keysLocked(nodeKey) {
+	if v.nodes == nil {
+		v.nodes, v.alive = []member{}, nil
+		for key := range v.entries {
 			var r sessionRow
-			if e, ok := getLocked(v, key, &r); ok && !r.Dead {
-				v.alive = append(v.alive, member{r, e.at, e.Revision})
+			if !strings.HasPrefix(key, nodeKey) {
+				continue
+			} else if e, ok := getLocked(v, key, &r); ok {
+				v.nodes = append(v.nodes, member{r, e.at, e.Revision})
 			}
 		}
+		slices.SortFunc(v.nodes, func(a, b member) int { return strings.Compare(a.Node, b.Node) })
+		v.alive = slices.DeleteFunc(slices.Clone(v.nodes), func(m member) bool { return m.Dead })
 	}
-	return v.alive
+	return v.nodes, v.alive
 }
 
 // isDead reports whether a session was seen to be dead that was alive at a revision. A node has one
