@@ -29,7 +29,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("frontier.schedules", 60, "how many random schedules TestSchedules runs")
+	schedules = flag.Int("frontier.schedules", 300, "how many random schedules TestSchedules runs")
 	schedule  = flag.Uint64("frontier.schedule", 0, "the first of them")
 )
 

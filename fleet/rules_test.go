@@ -107,6 +107,21 @@ func TestASessionThatEndedUnnoticedIsFollowedByTheNext(t *testing.T) {
 	})
 }
 
+// A session is ended as it was seen, or not at all: it may have been renewed since.
+func TestASessionThatWasRenewedIsNotEnded(t *testing.T) {
+	e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+	s, err := begin(t.Context(), e, sessionRow{Node: "a"}, time.Hour, sinceBoot)
+	require.NoError(t, err)
+	before := member{sessionRow: s.row, revision: s.revision}
+	require.NoError(t, s.write(t.Context(), func(*sessionRow) {}))
+	other, err := begin(t.Context(), e, sessionRow{Node: "b"}, time.Hour, sinceBoot)
+	require.NoError(t, err)
+	require.ErrorIs(t, other.kill(t.Context(), before), ErrConflict)
+	require.NoError(t, s.write(t.Context(), func(*sessionRow) {}), "it goes on")
+	require.NoError(t, other.kill(t.Context(), member{sessionRow: s.row, revision: s.revision}))
+	require.ErrorIs(t, s.write(t.Context(), func(*sessionRow) {}), errSessionDead)
+}
+
 // While no node reaches the engine, none takes the others for dead: the first one back would end the
 // sessions of all.
 func TestTroubleOfAllEndsNoSession(t *testing.T) {
