@@ -80,7 +80,7 @@ func (n *Node) meet(ctx context.Context, s *session) error {
 	soon, cancel := context.WithTimeout(ctx, clockWait)
 	defer cancel()
 	for pause(soon, 10*time.Millisecond) {
-		if e, _ := n.view.get(nodeKey+n.o.Node, &sessionRow{}); e.Revision >= first {
+		if e, _ := get(n.view, nodeKey+n.o.Node, &sessionRow{}); e.Revision >= first {
 			return n.compareClocks(ctx, func(m member) bool { return m.revision < first || m.Count > 1 })
 		}
 	}

@@ -226,7 +226,7 @@ func (n *Node) dropCopies(partition int) {
 // cutLog removes the log before the newest copy that enough nodes have.
 func (n *Node) cutLog(ctx context.Context, partition int) error {
 	var row copyRow
-	e, ok := n.view.get(fmt.Sprint(copyKey, partition), &row)
+	e, ok := get(n.view, fmt.Sprint(copyKey, partition), &row)
 	n.mu.Lock()
 	done := n.cut[partition]
 	n.mu.Unlock()
@@ -236,7 +236,7 @@ func (n *Node) cutLog(ctx context.Context, partition int) error {
 	others := 0
 	for _, m := range n.view.members() {
 		var has copyRow
-		switch _, ok := n.view.get(haveOf(partition, m.Node), &has); {
+		switch _, ok := get(n.view, haveOf(partition, m.Node), &has); {
 		case m.Node == n.o.Node:
 		case !ok || has.Change < row.Change:
 			return nil

@@ -32,6 +32,20 @@ func newShared() *shared {
 	return &shared{table: map[string]Entry{}, logs: map[int][]logRecord{}, ends: map[int]uint64{}, grown: make(chan struct{})}
 }
 
+// wake lets all watches look again. The caller holds mu.
+func (s *shared) wake() {
+	close(s.grown)
+	s.grown = make(chan struct{})
+}
+
+// set changes what becomes of calls.
+func (s *shared) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	s.wake()
+}
+
 // fake is one node's way to it.
 type fake struct {
 	*shared
@@ -114,8 +128,7 @@ func (f *fake) Put(ctx context.Context, key string, value []byte, revision uint6
 		f.revision++
 		e := Entry{Key: key, Value: slices.Clone(value), Revision: f.revision}
 		f.table[key], f.history, now = e, append(f.history, e), f.revision
-		close(f.grown)
-		f.grown = make(chan struct{})
+		f.wake()
 		return nil
 	})
 	if err != nil {
@@ -158,7 +171,6 @@ func (f *fake) Watch(ctx context.Context, fn func([]Entry)) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-grown:
-		case <-time.After(time.Second):
 		}
 		if f.chance(lost) {
 			return errTimeout

@@ -12,8 +12,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +29,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("frontier.schedules", 60, "how many random schedules TestSchedules runs")
+	schedules = flag.Int("frontier.schedules", 300, "how many random schedules TestSchedules runs")
 	schedule  = flag.Uint64("frontier.schedule", 0, "the first of them")
 )
 
@@ -126,6 +129,13 @@ func (w *web) begin(p int, node string) {
 	assert.False(w.t, w.busy[p], "%s contacts host %d during another contact", node, p)
 	assert.False(w.t, now.Before(w.free[p]), "%s contacts host %d %v too early", node, p, w.free[p].Sub(now))
 	w.busy[p] = true
+}
+
+// values returns what was acknowledged last in the partitions.
+func (w *web) values() [2]uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return [2]uint64{w.acked[0], w.acked[1]}
 }
 
 func (w *web) end(p int) {
@@ -257,12 +267,18 @@ func testOptions(t *testing.T, w *web, node, dir string, e *fake, partitions int
 // Whatever the engine and the processes do, no host is contacted too early, nothing that was acknowledged
 // is lost, and once all is well again every partition is at work.
 func TestSchedules(t *testing.T) {
-	for i := range *schedules {
-		seed := *schedule + uint64(i)
-		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { runSchedule(t, seed) }) }) {
-			return
-		}
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 2 * runtime.GOMAXPROCS(0) { // some wait for the disk
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(*schedules) && !t.Failed(); i = next.Add(1) - 1 {
+				seed := *schedule + uint64(i)
+				t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { runSchedule(t, seed) }) })
+			}
+		})
 	}
+	all.Wait()
 }
 
 func runSchedule(t *testing.T, seed uint64) {
@@ -308,11 +324,6 @@ func runSchedule(t *testing.T, seed uint64) {
 		require.NoError(t, err)
 		p.n = n
 	}
-	set := func(p *process, change func()) {
-		p.e.mu.Lock()
-		defer p.e.mu.Unlock()
-		change()
-	}
 	for i := range nodes {
 		start(i)
 	}
@@ -332,30 +343,33 @@ func runSchedule(t *testing.T, seed uint64) {
 			cancel()
 			start(i)
 		case 2, 3: // is cut off
-			set(p, func() { p.e.cut = true })
+			all.set(func() { p.e.cut = true })
 			d := time.Duration(r.Int64N(int64(40 * time.Second)))
-			back.Go(func() { time.Sleep(d); set(p, func() { p.e.cut = false }) })
+			back.Go(func() { time.Sleep(d); all.set(func() { p.e.cut = false }) })
 		case 4: // no quorum
-			set(p, func() { all.down = true })
+			all.set(func() { all.down = true })
 			d := time.Duration(r.Int64N(int64(40 * time.Second)))
-			back.Go(func() { time.Sleep(d); set(p, func() { all.down = false }) })
+			back.Go(func() { time.Sleep(d); all.set(func() { all.down = false }) })
 		}
 	}
 	back.Wait()
 	for _, p := range nodes {
-		set(p, func() { p.e.lost = 0 })
+		all.set(func() { p.e.lost = 0 })
 	}
-	time.Sleep(2 * time.Minute)
-	w.mu.Lock()
-	before := w.acked[0] + w.acked[1]
-	first, second := w.acked[0], w.acked[1]
-	w.mu.Unlock()
-	time.Sleep(2 * time.Minute)
-	w.mu.Lock()
-	require.Greater(t, w.acked[0], first, "partition 0 stands still")
-	require.Greater(t, w.acked[1], second, "partition 1 stands still")
-	require.Greater(t, before, uint64(10))
-	w.mu.Unlock()
+	settle := 30 * time.Second
+	if r.IntN(4) == 0 {
+		settle = time.Duration(r.Int64N(int64(4 * time.Minute)))
+	}
+	time.Sleep(settle)
+	before, since := w.values(), time.Now()
+	for {
+		now := w.values()
+		if now[0] > before[0] && now[1] > before[1] && now[0]+now[1] > 10 {
+			break
+		}
+		require.Less(t, time.Since(since), 4*time.Minute, "a partition stands still: %v, then %v", before, now)
+		time.Sleep(time.Second)
+	}
 	for _, p := range nodes {
 		p.n.Close()
 	}

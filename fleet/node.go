@@ -260,7 +260,7 @@ func agree(ctx context.Context, o *Options) (string, error) {
 // Owner returns the node that has a partition open, as far as is known here, and its Options.Address.
 func (n *Node) Owner(partition int) (node, address string, ok bool) {
 	var row partRow
-	e, ok := n.view.get(fmt.Sprint(partKey, partition), &row)
+	e, ok := get(n.view, fmt.Sprint(partKey, partition), &row)
 	if !ok || !row.Open || row.Released || n.view.isDead(row.Session, e.Revision) {
 		return "", "", false
 	}
@@ -370,10 +370,14 @@ func (n *Node) partition(ctx context.Context, s *session, p int) {
 			}
 			free = 0
 		}
+		var later <-chan time.Time
+		if isFree { // else only a change makes it so
+			later = time.After(turn / 4)
+		}
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-time.After(turn / 4):
+		case <-later:
 		}
 	}
 }
@@ -381,8 +385,8 @@ func (n *Node) partition(ctx context.Context, s *session, p int) {
 // freePart returns the revision of a partition's entry, and whether it has no owner.
 func (n *Node) freePart(p int) (revision uint64, free bool) {
 	var row partRow
-	e, ok := n.view.get(fmt.Sprint(partKey, p), &row)
-	if _, known := n.view.get(configKey, &config{}); !known {
+	e, ok := get(n.view, fmt.Sprint(partKey, p), &row)
+	if _, known := get(n.view, configKey, &config{}); !known {
 		return 0, false // nothing was seen yet
 	}
 	return e.Revision, !ok || row.Released || n.view.isDead(row.Session, e.Revision)

@@ -74,9 +74,10 @@ type bound struct {
 	s        *session
 	key      string
 	epoch    uint64
-	until    atomic.Int64 // by this node's clock
+	until    atomic.Int64 // by this node's clock, as it was stated here: what others stated was seen later than they did
 	writing  slot
-	revision uint64 // guarded by writing
+	revision uint64        // guarded by writing
+	before   time.Duration // guarded by writing; leases of earlier owners have ended then
 }
 
 // inherit returns how long leases of earlier owners may still last. What this owner states will not be less.
@@ -87,7 +88,7 @@ func (b *bound) inherit(ctx context.Context) (time.Duration, error) {
 	}
 	var row boundRow
 	at := b.n.o.elapsed()
-	if seen, ok := b.n.view.get(b.key, &row); ok && seen.Revision == e.Revision {
+	if seen, ok := get(b.n.view, b.key, &row); ok && seen.Revision == e.Revision {
 		at = seen.at
 	} else if err := json.Unmarshal(e.Value, &row); err != nil {
 		return 0, fmt.Errorf("fleet: %s: %w", b.key, err)
@@ -95,17 +96,18 @@ func (b *bound) inherit(ctx context.Context) (time.Duration, error) {
 	b.writing.take()
 	defer b.writing.release()
 	b.revision = e.Revision
-	b.until.Store(int64(at + row.For))
-	return max(0, at+row.For-b.n.o.elapsed()), nil
+	b.before = at + row.For
+	return max(0, b.before-b.n.o.elapsed()), nil
 }
 
-// write states that no lease lasts longer than d from now on.
-func (b *bound) write(ctx context.Context, d time.Duration) error {
+// write states that no lease ends later than end.
+func (b *bound) write(ctx context.Context, end time.Duration) error {
+	now := b.n.o.elapsed()
+	d := max(end, b.before) - now
 	value, err := json.Marshal(boundRow{b.epoch, d})
 	if err != nil {
 		return err
 	}
-	now := b.n.o.elapsed()
 	revision, err := b.n.o.Engine.Put(ctx, b.key, value, b.revision)
 	if errors.Is(err, ErrConflict) { // an attempt of our own whose outcome was unknown, or one of the owner before
 		var row boundRow
@@ -143,7 +145,7 @@ func (b *bound) permit(ctx context.Context, until time.Time) error {
 			if int64(end) <= b.until.Load() {
 				return nil
 			}
-			return b.write(ctx, end-b.n.o.elapsed()+slack)
+			return b.write(ctx, end+slack)
 		}()
 		if err != nil && !errors.Is(err, ErrConflict) {
 			return fmt.Errorf("fleet: %w", err)

@@ -50,8 +50,8 @@ func (n *Node) fetchCopies() {
 		for p := range n.o.Partitions {
 			var row copyRow
 			var has copyRow
-			_, ok := n.view.get(fmt.Sprint(copyKey, p), &row)
-			e, _ := n.view.get(haveOf(p, n.o.Node), &has)
+			_, ok := get(n.view, fmt.Sprint(copyKey, p), &row)
+			e, _ := get(n.view, haveOf(p, n.o.Node), &has)
 			if !ok || e.Revision != 0 && has.Name == row.Name {
 				continue
 			}

@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -69,6 +70,58 @@ func TestALostAnswerIsNoFence(t *testing.T) {
 	require.ErrorIs(t, l.Commit(&storage.Batch{ID: 5}), storage.ErrReopen, "and takes no more")
 }
 
+// unnoticed is an engine whose first Put has an effect and no answer, and then another node's Put comes.
+type unnoticed struct {
+	*fake
+	then func()
+}
+
+func (e *unnoticed) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	n, err := e.fake.Put(ctx, key, value, revision)
+	if then := e.then; err == nil && then != nil {
+		e.then = nil
+		then()
+		return 0, errTimeout
+	}
+	return n, err
+}
+
+// A session that began unnoticed, and that another node ended before the answer came, is followed by the next.
+func TestASessionThatEndedUnnoticedIsFollowedByTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+		e := &unnoticed{fake: f}
+		var first sessionRow
+		e.then = func() {
+			seen := f.table[nodeKey+"a"]
+			require.NoError(t, json.Unmarshal(seen.Value, &first))
+			require.NoError(t, (&session{engine: f}).kill(t.Context(), member{sessionRow: first, revision: seen.Revision}))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, err := begin(ctx, e, sessionRow{Node: "a"}, 10*time.Second, sinceBoot)
+		require.NoError(t, err)
+		require.NotEqual(t, first.Session, s.name)
+		_, ok := s.right()
+		require.True(t, ok)
+	})
+}
+
+// A session is ended as it was seen, or not at all: it may have been renewed since.
+func TestASessionThatWasRenewedIsNotEnded(t *testing.T) {
+	e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+	s, err := begin(t.Context(), e, sessionRow{Node: "a"}, time.Hour, sinceBoot)
+	require.NoError(t, err)
+	before := member{sessionRow: s.row, revision: s.revision}
+	require.NoError(t, s.write(t.Context(), func(*sessionRow) {}))
+	other, err := begin(t.Context(), e, sessionRow{Node: "b"}, time.Hour, sinceBoot)
+	require.NoError(t, err)
+	require.ErrorIs(t, other.kill(t.Context(), before), ErrConflict)
+	require.NoError(t, s.write(t.Context(), func(*sessionRow) {}), "it goes on")
+	require.NoError(t, other.kill(t.Context(), member{sessionRow: s.row, revision: s.revision}))
+	require.ErrorIs(t, s.write(t.Context(), func(*sessionRow) {}), errSessionDead)
+}
+
 // While no node reaches the engine, none takes the others for dead: the first one back would end the
 // sessions of all.
 func TestTroubleOfAllEndsNoSession(t *testing.T) {
@@ -87,13 +140,9 @@ func TestTroubleOfAllEndsNoSession(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		before := sessions(nodes)
-		all.mu.Lock()
-		all.down = true
-		all.mu.Unlock()
+		all.set(func() { all.down = true })
 		time.Sleep(40 * time.Second)
-		all.mu.Lock()
-		all.down = false
-		all.mu.Unlock()
+		all.set(func() { all.down = false })
 		time.Sleep(30 * time.Second)
 		require.Equal(t, before, sessions(nodes))
 		for _, n := range nodes {
@@ -211,6 +260,36 @@ func TestAHandoverKeepsTheBound(t *testing.T) {
 		require.ErrorIs(t, first.permit(t.Context(), time.Now().Add(70*time.Second)), errFenced)
 	}
 	require.Greater(t, left("e"), 110*time.Second, "what the latest owner has stated stays")
+}
+
+// An owner hands out by what it has stated itself. What its predecessor stated, it may have seen later than the next
+// owner did, which waits no longer than it must.
+func TestABoundThatWasSeenLatePermitsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &fake{shared: newShared(), rand: rand.New(rand.NewPCG(1, 2))}
+		began := time.Now()
+		next := func(name string) *bound {
+			n := bare(t, e, name)
+			n.o.elapsed = func() time.Duration { return time.Since(began) }
+			n.view = newView(n.o.elapsed)
+			s, err := begin(t.Context(), e, sessionRow{Node: name}, time.Hour, n.o.elapsed)
+			require.NoError(t, err)
+			return &bound{n: n, s: s, writing: newSlot(), key: boundKey + "0", epoch: uint64(name[0])}
+		}
+		first, third := next("a"), next("c")
+		require.NoError(t, first.permit(t.Context(), time.Now().Add(25*time.Second)))
+		third.n.view.take([]Entry{e.table[third.key]})
+		time.Sleep(20 * time.Second)
+		second := next("b") // it was cut off, and sees only now what the first has stated
+		_, err := second.inherit(t.Context())
+		require.NoError(t, err)
+		end := time.Now().Add(25 * time.Second)
+		require.NoError(t, second.permit(t.Context(), end))
+		time.Sleep(12 * time.Second) // the second dies
+		hold, err := third.inherit(t.Context())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, hold, time.Until(end))
+	})
 }
 
 // A partition whose copy is lost, and whose log before it is gone, does not begin empty.

@@ -53,6 +53,9 @@ func begin(ctx context.Context, engine Engine, row sessionRow, ttl time.Duration
 		switch {
 		case err != nil:
 		case e.Revision == 0 || json.Unmarshal(e.Value, &before) == nil && (before.Dead || before.Session == s.name):
+			if s.ended.Err() != nil || before.Dead && before.Session == s.name { // it began unnoticed, and another node has ended it
+				return begin(ctx, engine, row, ttl, elapsed)
+			}
 			s.revision = e.Revision
 			if err = s.write(ctx, func(*sessionRow) {}); err == nil {
 				return s, nil

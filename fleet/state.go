@@ -73,13 +73,14 @@ func (n *Node) State() State {
 	n.mu.Unlock()
 	_, ok := n.session.Load().right()
 	s := State{Node: n.o.Node, Confirmed: ok, Nodes: []NodeState{}, Partitions: []PartitionState{}}
-	for _, key := range n.view.keys(nodeKey) {
-		var r sessionRow
-		if e, ok := n.view.get(key, &r); ok && !r.Gone {
-			s.Nodes = append(s.Nodes, NodeState{r.Node, r.Address, !r.Dead, n.since(e.at), r.Leaving && !r.Dead, nil})
-			if c, ok := clocks[r.Node]; ok {
-				s.Nodes[len(s.Nodes)-1].Clock = &Clock{c.ahead.Seconds(), c.within.Seconds()}
-			}
+	all, _ := n.view.sessions()
+	for _, m := range all {
+		if m.Gone {
+			continue
+		}
+		s.Nodes = append(s.Nodes, NodeState{m.Node, m.Address, !m.Dead, n.since(m.at), m.Leaving && !m.Dead, nil})
+		if c, ok := clocks[m.Node]; ok {
+			s.Nodes[len(s.Nodes)-1].Clock = &Clock{c.ahead.Seconds(), c.within.Seconds()}
 		}
 	}
 	for p := range n.o.Partitions {
@@ -96,7 +97,7 @@ func inSeconds(d time.Duration) float64 { return float64(max(0, d).Milliseconds(
 func (n *Node) partitionState(p int, nodes []NodeState) PartitionState {
 	s := PartitionState{Partition: p, State: "free"}
 	var row partRow
-	if e, ok := n.view.get(fmt.Sprint(partKey, p), &row); ok && !row.Released && !n.view.isDead(row.Session, e.Revision) {
+	if e, ok := get(n.view, fmt.Sprint(partKey, p), &row); ok && !row.Released && !n.view.isDead(row.Session, e.Revision) {
 		s.Owner, _, _ = strings.Cut(row.Session, "/")
 		s.Held = inSeconds(e.at + row.Hold - n.o.elapsed())
 		switch s.Epoch = cmp.Or(row.Epoch, e.Revision); {
@@ -109,7 +110,7 @@ func (n *Node) partitionState(p int, nodes []NodeState) PartitionState {
 		}
 	}
 	var made copyRow
-	e, ok := n.view.get(fmt.Sprint(copyKey, p), &made)
+	e, ok := get(n.view, fmt.Sprint(copyKey, p), &made)
 	if ok {
 		s.Copy = &CopyState{Change: made.Change, Age: n.since(e.at), Nodes: []string{}}
 		if info, err := os.Stat(filepath.Join(n.o.Dir, copiesFolder, made.Name, listName)); err == nil { // it may be older than this process
@@ -117,7 +118,7 @@ func (n *Node) partitionState(p int, nodes []NodeState) PartitionState {
 		}
 		for _, node := range nodes {
 			var has copyRow
-			if _, ok := n.view.get(haveOf(p, node.Node), &has); ok && has.Name == made.Name {
+			if _, ok := get(n.view, haveOf(p, node.Node), &has); ok && has.Name == made.Name {
 				s.Copy.Nodes = append(s.Copy.Nodes, node.Node)
 			}
 		}

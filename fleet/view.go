@@ -7,7 +7,6 @@ package fleet
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +60,8 @@ type copyRow struct {
 // seen is an entry and when it was seen to change.
 type seen struct {
 	Entry
-	at time.Duration
+	at  time.Duration
+	row any // what Value says, once it was asked for
 }
 
 // view is what a node has seen of the table.
@@ -70,6 +70,8 @@ type view struct {
 
 	mu      sync.Mutex
 	entries map[string]seen // guarded by mu
+	nodes   []member        // guarded by mu; in order; nil: to be found out
+	alive   []member        // guarded by mu; those that are not dead
 	changed chan struct{}   // guarded by mu; closed at the next change
 }
 
@@ -84,7 +86,10 @@ func (v *view) take(entries []Entry) {
 	now := v.elapsed()
 	for _, e := range entries {
 		if e.Revision > v.entries[e.Key].Revision {
-			v.entries[e.Key] = seen{e, now}
+			v.entries[e.Key] = seen{e, now, nil}
+			if strings.HasPrefix(e.Key, nodeKey) {
+				v.nodes = nil
+			}
 		}
 	}
 	close(v.changed)
@@ -98,25 +103,28 @@ func (v *view) wait() <-chan struct{} {
 	return v.changed
 }
 
-// get reads an entry into row, and returns it.
-func (v *view) get(key string, row any) (seen, bool) {
-	v.mu.Lock()
-	e, ok := v.entries[key]
-	v.mu.Unlock()
-	return e, ok && json.Unmarshal(e.Value, row) == nil
-}
-
-// keys returns the keys that begin with prefix, in order.
-func (v *view) keys(prefix string) []string {
+// get reads an entry into row, and returns it. An entry is asked for much more often than it changes.
+func get[T any](v *view, key string, row *T) (seen, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return slices.Sorted(func(yield func(string) bool) {
-		for k := range maps.Keys(v.entries) {
-			if strings.HasPrefix(k, prefix) && !yield(k) {
-				return
-			}
+	return getLocked(v, key, row)
+}
+
+func getLocked[T any](v *view, key string, row *T) (seen, bool) {
+	e, ok := v.entries[key]
+	known, read := e.row.(*T)
+	if ok && !read {
+		known = new(T)
+		if json.Unmarshal(e.Value, known) != nil {
+			return e, false
 		}
-	})
+		e.row = known
+		v.entries[key] = e
+	}
+	if ok {
+		*row = *known
+	}
+	return e, ok
 }
 
 // member is a session as it was seen.
@@ -126,15 +134,30 @@ type member struct {
 	revision uint64
 }
 
-// members returns the sessions that are not dead.
-func (v *view) members() (all []member) {
-	for _, key := range v.keys(nodeKey) {
-		var r sessionRow
-		if e, ok := v.get(key, &r); ok && !r.Dead {
-			all = append(all, member{r, e.at, e.Revision})
+// members returns the sessions that are not dead. Nobody changes the list.
+func (v *view) members() []member {
+	_, alive := v.sessions()
+	return alive
+}
+
+// sessions returns the latest session of each node, and those of them that are not dead.
+func (v *view) sessions() (all, alive []member) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.nodes == nil {
+		v.nodes, v.alive = []member{}, nil
+		for key := range v.entries {
+			var r sessionRow
+			if !strings.HasPrefix(key, nodeKey) {
+				continue
+			} else if e, ok := getLocked(v, key, &r); ok {
+				v.nodes = append(v.nodes, member{r, e.at, e.Revision})
+			}
 		}
+		slices.SortFunc(v.nodes, func(a, b member) int { return strings.Compare(a.Node, b.Node) })
+		v.alive = slices.DeleteFunc(slices.Clone(v.nodes), func(m member) bool { return m.Dead })
 	}
-	return all
+	return v.nodes, v.alive
 }
 
 // isDead reports whether a session was seen to be dead that was alive at a revision. A node has one
@@ -142,6 +165,6 @@ func (v *view) members() (all []member) {
 func (v *view) isDead(session string, revision uint64) bool {
 	node, _, _ := strings.Cut(session, "/")
 	var r sessionRow
-	e, ok := v.get(nodeKey+node, &r)
+	e, ok := get(v, nodeKey+node, &r)
 	return ok && (r.Session == session && r.Dead || r.Session != session && e.Revision > revision)
 }

@@ -241,6 +241,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		public.addLocal(s.dir, log)
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)
+		all.o.Stop = stop
 		routed := make(chan error, 1)
 		go func() {
 			routed <- all.answer(ctx, public, log)

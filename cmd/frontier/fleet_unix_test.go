@@ -157,9 +157,16 @@ func commands(t *testing.T, m *machine) {
 	file := filepath.Join(t.TempDir(), "export")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	run("import", file)
-	code, _, said := operate(t, "stop", "-dir", m.dir)
-	require.NotZero(t, code)
-	require.Contains(t, said, "each part")
+	code, _, said := operate(t, "checkpoint", "-dir", m.dir)
+	require.Equal(t, exitError, code)
+	require.Contains(t, said, "it makes no checkpoints", "as a server says")
+	require.NoError(t, os.WriteFile(file, []byte("http://h1.example/\nhttp://held4.example/\nhttp://held5.example/\n"), 0o600))
+	require.Contains(t, run("changed", file), "URLs: 3; known, looked at again when that is worth it: 1; new: 2;")
+	for i := range 2 {
+		host := fmt.Sprintf("held%d.example", i+4)
+		require.Contains(t, run("urls", host), host)
+		run("delete", "-yes", host)
+	}
 
 	status, page := m.get("/")
 	require.Equal(t, http.StatusOK, status)
@@ -241,10 +248,13 @@ func TestAFleetDividesItsHosts(t *testing.T) {
 	_, err := f.Next(ctx)
 	require.ErrorIs(t, err, frontier.ErrExhausted)
 	require.NoError(t, f.Close())
-	require.NoError(t, all[(dead+1)%3].cmd.Process.Signal(syscall.SIGTERM))
+	code, out, said = operate(t, "stop", "-dir", all[(dead+1)%3].dir)
+	require.Zero(t, code, said)
+	require.Contains(t, out, "it stops")
 	if err := all[(dead+1)%3].cmd.Wait(); err != nil {
 		fail("stopped: " + err.Error())
 	}
+	require.NoError(t, all[(dead+2)%3].cmd.Process.Signal(syscall.Signal(0)), "the other one goes on")
 }
 
 // A frontier outlives the machine that has it. What was acknowledged is there; no host is contacted

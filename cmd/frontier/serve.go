@@ -31,6 +31,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	frontierprometheus "github.com/seed-7440039f/frontier/adapters/prometheus"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/crawler/changefeed"
 	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/fleet/crossing"
 	"github.com/seed-7440039f/frontier/metrics"
@@ -370,6 +371,9 @@ func (s *server) serve(ctx context.Context, x crossing.Served, log *slog.Logger)
 		Operator: operator,
 		Import: func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
 			return service.Import(ctx, r, o)
+		},
+		Changed: func(ctx context.Context, list io.Reader, at time.Time) (changefeed.Result, error) {
+			return changefeed.Add(ctx, f, list, changefeed.Options{At: at})
 		},
 		Adding:    func(id console.CrawlID) (uint32, func(), error) { return service.AddingTo(id) },
 		Leases:    func(q console.LeaseQuery) console.LeaseList { return service.Leases(q) },

@@ -50,6 +50,29 @@ type Fault struct {
 	Reason string `json:"reason"`
 }
 
+// Errors returns what an Adder says of entries that it gave to another frontier as a list of their URLs: the
+// entry of each line is at an index.
+func (r Result) Errors(index []int) (errs []error) {
+	refused := errors.New("the frontier refused it")
+	for _, kind := range []struct {
+		n  int64
+		is error
+	}{{r.Wrong, refused}, {r.Unheard, frontier.ErrHints}} {
+		for i := range kind.n {
+			e := &frontier.EntryError{Index: index[len(index)-1], Err: kind.is}
+			if i < maxFaults && len(r.Faults) > 0 {
+				e.Index = index[min(max(1, r.Faults[0].Line), len(index))-1]
+				if kind.is == refused {
+					e.Err = errors.New(r.Faults[0].Reason)
+				}
+				r.Faults = r.Faults[1:]
+			}
+			errs = append(errs, e)
+		}
+	}
+	return errs
+}
+
 // Error implements error.
 func (f Fault) Error() string { return fmt.Sprintf("line %d: %s", f.Line, f.Reason) }
 

@@ -79,13 +79,27 @@ func (c *call) at(parts []*part, body func(*part) []byte) error {
 	all, errs := c.asks(parts, func(p *part) asking {
 		return asking{method: c.q.Method, path: c.q.URL.RequestURI(), body: body(p), wait: long}
 	})
-	var done, not []string
-	var first *problem
+	done, err := settled(parts, errs)
+	if err != nil {
+		return err
+	}
 	var results []map[string]any
+	for i, b := range all {
+		if errs[i] == nil {
+			results = append(results, values(b))
+		}
+	}
+	return c.reply(merged(done, results))
+}
+
+// settled returns the names of the parts where a change is in force, if it is so at all that know what it is about.
+func settled(parts []*part, errs []error) (done []string, err error) {
+	var not []string
+	var first *problem
 	for i, p := range parts {
 		switch err := errs[i]; {
 		case err == nil:
-			done, results = append(done, p.name), append(results, values(all[i]))
+			done = append(done, p.name)
 		case problemOf(err).kind == "unknown-crawl" || problemOf(err).kind == "unknown-host":
 			if first == nil {
 				first = problemOf(err) // unless another part knows it
@@ -97,14 +111,14 @@ func (c *call) at(parts []*part, body func(*part) []byte) error {
 		}
 	}
 	if len(not) == 0 && len(done) > 0 {
-		return c.reply(merged(done, results))
+		return done, nil
 	}
-	if len(not) > 0 && len(parts) > 1 && len(done) > 0 {
+	if len(not) > 0 && len(done) > 0 {
 		x := *first
 		x.Detail = fmt.Sprintf("done at %s, and not at %s: send it again, which does no harm", strings.Join(done, ", "), strings.Join(not, ", "))
-		return &x
+		return nil, &x
 	}
-	return first
+	return nil, first
 }
 
 // postDo carries out an action.
@@ -124,7 +138,14 @@ func (c *call) postDo() error {
 	}
 	switch a.Do {
 	case "stop", "checkpoint":
-		return instead("stop each part by itself")(c)
+		switch {
+		case c.client != c.r.consoles || c.r.o.Stop == nil:
+			return instead("stop each part by itself")(c)
+		case a.Do == "checkpoint":
+			return c.at(c.r.parts, func(*part) []byte { return body })
+		}
+		c.r.o.Stop()
+		return c.reply(map[string]string{"said": "it stops"})
 	case "add", "crawl-now":
 		if n, ok := a.Crawl.(float64); ok && n != 0 {
 			return badRequest("crawl: a crawl has another number at each part; want its name")

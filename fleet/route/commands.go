@@ -3,8 +3,17 @@
 package route
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/changefeed"
 )
 
 // commands are their requests, by method and path. Each is answered as the one of routes that says the same,
@@ -20,7 +29,7 @@ var commands = map[string]func(*call) error{
 	"GET /api/leases":   sorted("leases", 100, "since"),
 	"POST /api/do":      (*call).postDo,
 	"POST /api/import":  (*call).postImport,
-	"POST /api/changed": instead("add each URL that has changed with POST /v1/urls and the member hint"),
+	"POST /api/changed": (*call).postChanged,
 	"GET /api/export":   (*call).getExport,
 }
 
@@ -51,4 +60,43 @@ func (c *call) lookUp() error {
 		return badRequest("crawl: a crawl has another number at each part; GET /v1/urls?crawl=NAME&url=URL takes its name")
 	}
 	return c.pass(c.r.ofTyped(c.query.Get("url"), c.r.parts[0]))
+}
+
+// postChanged tells the part of each URL of a list that it has changed.
+func (c *call) postChanged() error {
+	x, err := changefeed.Add(c.q.Context(), changes{c}, deadlined{c: c}, changefeed.Options{})
+	if err == nil {
+		return c.reply(x)
+	}
+	said := *badRequest("")
+	if p, ok := errors.AsType[*problem](err); ok {
+		said = *p
+	}
+	said.Detail = fmt.Sprintf("%v (the %d URLs before are taken)", err, x.URLs)
+	return &said
+}
+
+// changes is a changefeed.Adder: each part gets a list of its URLs.
+type changes struct{ *call }
+
+func (c changes) Add(_ context.Context, entries ...frontier.Entry) (fresh int, err error) {
+	lists, by := map[*part][]byte{}, map[*part][]int{}
+	for i, e := range entries {
+		p := c.r.of(e.URL, "")
+		lists[p], by[p] = append(lists[p], e.URL+"\n"...), append(by[p], i)
+	}
+	parts := slices.DeleteFunc(slices.Clone(c.r.parts), func(p *part) bool { return by[p] == nil })
+	all, errs := c.asks(parts, func(p *part) asking {
+		return asking{method: "POST", path: c.q.URL.RequestURI(), body: lists[p], kind: "text/plain", wait: long}
+	})
+	var bad []error
+	for n, p := range parts {
+		var x changefeed.Result
+		errs[n] = cmp.Or(errs[n], json.Unmarshal(all[n], &x))
+		fresh, bad = fresh+int(x.New), append(bad, x.Errors(by[p])...)
+	}
+	if _, err := settled(parts, errs); err != nil {
+		return 0, err
+	}
+	return fresh, errors.Join(bad...)
 }
