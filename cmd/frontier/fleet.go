@@ -74,6 +74,23 @@ func askFleet(ctx context.Context, dir, method, query string) (state *fleet.Stat
 	return state, err
 }
 
+// stopCommand ends a process. In a fleet it is that of the machine whose folder this is, whichever has the frontier.
+func stopCommand() *cli.Command {
+	c := looking("stop", "", "stop a running crawl or server in good order", simple("stop"))
+	alone := c.Action
+	c.Action = func(ctx context.Context, cmd *cli.Command) error {
+		s, err := askFleet(ctx, cmd.String("dir"), "GET", "")
+		if err != nil || noMore(cmd.Args().Slice()) != nil {
+			return alone(ctx, cmd)
+		}
+		if _, err = askFleet(ctx, cmd.String("dir"), "POST", "?stop="+s.Node); err != nil {
+			return err
+		}
+		return newPrinter(cmd).result(console.Result{Said: "machine " + s.Node + " stops, and hands over what it has"})
+	}
+	return c
+}
+
 func drainCommand() *cli.Command {
 	return &cli.Command{
 		Name: "drain", Usage: "let a machine of a fleet hand the frontier over, and take it no more until it is started again",
@@ -241,7 +258,6 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		public.addLocal(s.dir, log)
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)
-		all.o.Stop = stop
 		routed := make(chan error, 1)
 		go func() {
 			routed <- all.answer(ctx, public, log)

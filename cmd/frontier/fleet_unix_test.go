@@ -250,7 +250,7 @@ func TestAFleetDividesItsHosts(t *testing.T) {
 	require.NoError(t, f.Close())
 	code, out, said = operate(t, "stop", "-dir", all[(dead+1)%3].dir)
 	require.Zero(t, code, said)
-	require.Contains(t, out, "it stops")
+	require.Contains(t, out, "stops, and hands over what it has")
 	if err := all[(dead+1)%3].cmd.Wait(); err != nil {
 		fail("stopped: " + err.Error())
 	}

@@ -201,7 +201,7 @@ func operateCommands() []*cli.Command {
 		),
 		under(toKeep,
 			looking("checkpoint", "", "copy a running crawl, for backup", simple("checkpoint")),
-			looking("stop", "", "stop a running crawl in good order", simple("stop")),
+			stopCommand(),
 			drainCommand(),
 			memberCommand(),
 			looking("export", "[FILE]", "write the whole crawl as text, to a file or to the standard output", export),

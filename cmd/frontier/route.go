@@ -236,12 +236,7 @@ func (d *division) answer(ctx context.Context, l listeners, log *slog.Logger) er
 	if local := l["console"]; local != nil {
 		commands := &http.Server{Handler: r.Commands(), ReadHeaderTimeout: 10 * time.Second}
 		go func() { _ = commands.Serve(local) }()
-		defer func() { // frontier stop waits for an answer
-			last, cancel := context.WithTimeout(context.Background(), lastAnswers)
-			defer cancel()
-			_ = commands.Shutdown(last)
-			_ = commands.Close()
-		}()
+		defer commands.Close()
 	}
 	go func() { failed <- web.Serve(at) }()
 	select {

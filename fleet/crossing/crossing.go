@@ -59,6 +59,7 @@ type Crossing struct {
 	client  *http.Client      // guarded by mu; to other machines
 	node    *fleet.Node       // guarded by mu; nil before it has joined
 	members Members           // guarded by mu; or nil
+	stop    func(error)       // guarded by mu; ends Run
 	here    map[gate]*handed  // guarded by mu; where frontiers are served in this process
 	open    map[net.Conn]led  // guarded by mu; pipes from here
 	over    chan struct{}     // closed by Close

@@ -16,8 +16,8 @@ import (
 )
 
 // Path is where operators ask. GET says what this machine knows of the fleet, as fleet.State. POST with
-// ?drain=NODE drains a machine, and with &back=true lets it take the frontier again; ?admit=NODE&at=HOST:PORT
-// and ?remove=NODE change who takes part.
+// ?drain=NODE drains a machine, and with &back=true lets it take the frontier again; ?stop=NODE ends its process
+// in order; ?admit=NODE&at=HOST:PORT and ?remove=NODE change who takes part.
 const Path = "/v1/fleet"
 
 // changeTime is how long a change may take.
@@ -36,7 +36,7 @@ type Members interface {
 func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	x.mu.Lock()
-	node, client, members := x.node, x.client, x.members
+	node, client, members, stop := x.node, x.client, x.members, x.stop
 	x.mu.Unlock()
 	if node == nil {
 		fail(w, http.StatusServiceUnavailable, "this machine has not joined the fleet yet")
@@ -45,7 +45,7 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		s, q := node.State(), r.URL.Query()
 		in, out, back := q.Get("admit"), q.Get("remove"), q.Get("back")
-		name := q.Get("drain") + in + out
+		name := q.Get("drain") + q.Get("stop") + in + out
 		at := slices.IndexFunc(s.Nodes, func(n fleet.NodeState) bool { return n.Node == name && n.Alive })
 		ctx, cancel := context.WithTimeout(r.Context(), changeTime)
 		defer cancel()
@@ -70,11 +70,13 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				status, err = http.StatusNotFound, fmt.Errorf("there is no machine %.64q", out)
 			}
 		case at < 0:
-			status, err = http.StatusNotFound, fmt.Errorf("drain is %.64q; want the name of a machine that is alive", name)
+			status, err = http.StatusNotFound, fmt.Errorf("drain or stop is %.64q; want the name of a machine that is alive", name)
 		case name != s.Node:
 			if err = pass(w, client, s.Nodes[at].Address+Path+"?"+q.Encode()); err == nil {
 				return
 			}
+		case q.Has("stop"):
+			stop(nil)
 		default:
 			err = node.Drain(ctx, back == "true")
 		}

@@ -82,14 +82,19 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 		return err
 	}
 	x.mu.Lock()
-	x.node, x.client, x.members = node, client, n.Members
+	x.node, x.client, x.members, x.stop = node, client, n.Members, stop
 	x.mu.Unlock()
 	web, local := x.server(x.inside(node)), x.server(x)
 	go func() { _ = web.Serve(at) }()
 	defer web.Close()
 	if n.Local != nil {
 		go func() { _ = local.Serve(n.Local) }()
-		defer local.Close()
+		defer func() { // who stops this machine gets an answer
+			last, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = local.Shutdown(last)
+			_ = local.Close()
+		}()
 	}
 	x.log.Info("joined", "node", n.Fleet.Node, "address", n.Inside.Addr().String())
 	<-ctx.Done()

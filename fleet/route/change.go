@@ -137,15 +137,13 @@ func (c *call) postDo() error {
 		return c.at(c.r.parts[:1], func(*part) []byte { return body })
 	}
 	switch a.Do {
-	case "stop", "checkpoint":
-		switch {
-		case c.client != c.r.consoles || c.r.o.Stop == nil:
-			return instead("stop each part by itself")(c)
-		case a.Do == "checkpoint":
+	case "checkpoint":
+		if c.client == c.r.consoles {
 			return c.at(c.r.parts, func(*part) []byte { return body })
 		}
-		c.r.o.Stop()
-		return c.reply(map[string]string{"said": "it stops"})
+		fallthrough
+	case "stop":
+		return instead("stop each part by itself")(c)
 	case "add", "crawl-now":
 		if n, ok := a.Crawl.(float64); ok && n != 0 {
 			return badRequest("crawl: a crawl has another number at each part; want its name")

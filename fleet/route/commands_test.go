@@ -33,7 +33,7 @@ func (h handlers) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // commanded returns a client for the commands of three parts, their frontiers, and their Consoles by address.
-func commanded(t *testing.T, stop func()) (*console.Client, *Router, map[string]*frontier.Frontier, handlers) {
+func commanded(t *testing.T) (*console.Client, *Router, map[string]*frontier.Frontier, handlers) {
 	parts, all, at := map[string][]string{}, map[string]*frontier.Frontier{}, handlers{}
 	for _, name := range []string{"a", "b", "c"} {
 		f, err := frontier.Open(t.Context(), serve.Frontier(frontier.Options{}))
@@ -49,7 +49,7 @@ func commanded(t *testing.T, stop func()) (*console.Client, *Router, map[string]
 		})
 		parts[name], all[name], at[name+".example"] = []string{"http://" + name + ".example"}, f, c.Local()
 	}
-	r, err := New(Options{Parts: parts, Transport: at, Consoles: at, Stop: stop})
+	r, err := New(Options{Parts: parts, Transport: at, Consoles: at})
 	require.NoError(t, err)
 	front := httptest.NewServer(r.Commands())
 	client := console.Remote(front.URL, "")
@@ -62,22 +62,18 @@ func commanded(t *testing.T, stop func()) (*console.Client, *Router, map[string]
 	return client, r, all, at
 }
 
-// A command stops this machine's process only. What the parts refuse, they refuse as a server does.
-func TestStopEndsThisProcess(t *testing.T) {
-	stopped := 0
-	c, _, _, _ := commanded(t, func() { stopped++ })
-	x, err := c.Do(t.Context(), console.Action{Do: "stop"})
-	require.NoError(t, err)
-	require.Equal(t, "it stops", x.Said)
-	require.Equal(t, 1, stopped)
-	_, err = c.Do(t.Context(), console.Action{Do: "checkpoint"})
+// What the parts refuse, they refuse as a server does.
+func TestNoCheckpoints(t *testing.T) {
+	c, _, _, _ := commanded(t)
+	_, err := c.Do(t.Context(), console.Action{Do: "checkpoint"})
 	require.ErrorContains(t, err, "it makes no checkpoints")
-	require.Equal(t, 1, stopped)
+	_, err = c.Do(t.Context(), console.Action{Do: "stop"})
+	require.ErrorContains(t, err, "stop each part by itself")
 }
 
 // Each URL of a list goes to the part of its host. The answer is that of a single server, with the lines of the list.
 func TestChangesGoToTheirParts(t *testing.T) {
-	c, r, all, at := commanded(t, nil)
+	c, r, all, at := commanded(t)
 	add := func(from, n int) string {
 		var list strings.Builder
 		for i := range n {

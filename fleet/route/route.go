@@ -43,8 +43,6 @@ type Options struct {
 	Transport http.RoundTripper
 	// Consoles sends requests to the Console of each part, at the same addresses: see Router.Commands.
 	Consoles http.RoundTripper
-	// Stop ends this machine's process in good order, without waiting for the end. Commands wants it.
-	Stop func()
 	// Names are host names, beside localhost and loopback addresses, under which requests without a token
 	// are answered.
 	Names []string
