@@ -249,7 +249,7 @@ package frontier
 //	hooks.go        Check: the invariants F1 to F9; what tests reach through -> mercator: the checker; hook
 //
 // Packages below those: arena, slab, hostindex, offheap, bitset, bloom, pctenc, idna, durablefs (memory, bytes and
-// files), watchlock (the mutex), drift, lab, layers, ratchet, modules, doccheck (for
+// files), watchlock (the mutex), drift, lab, layers, ratchet, typecheck, modules, doccheck (for
 // tests), reply and failure (what an answer of a server means), media (its type and encoding), lenient
 // (odd ones made well formed), jsonl (lines of JSON), addrgroup (hosts of one address), urllist (lists of URLs), unit
 // (durations without one), faults (all that is wrong with settings), tempfile (files that a kill leaves nowhere).

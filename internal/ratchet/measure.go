@@ -93,7 +93,7 @@ func ofFleet(file string) bool {
 // laboratory says whether a file only tries and measures the rest.
 func laboratory(file string) bool {
 	return within(file, "bench", "proof", "test", "examples", "docs", "simclock", "console/browser", "crawler/realweb", "crawler/suites", "crawler/differ",
-		"internal/lab", "internal/doccheck", "internal/layers", "internal/ratchet", "spill/spilltest", "spill/internal/kvtest")
+		"internal/lab", "internal/doccheck", "internal/layers", "internal/ratchet", "internal/typecheck", "spill/spilltest", "spill/internal/kvtest")
 }
 
 func within(file string, folders ...string) bool {

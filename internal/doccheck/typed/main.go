@@ -1,7 +1,7 @@
 // Command typed runs the commands in README.md and docs/*.md as docs/commands.md defines, and types
 // their transcripts; frontier is the command of this checkout. Run it in the module's root.
 //
-//	go run ./internal/doccheck/typed [-update] [REGEXP]
+//	go run ./internal/doccheck/typed [-update] [-share N] [-turn N] [REGEXP]
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/doccheck"
@@ -26,10 +27,12 @@ const limit = 10 * time.Minute
 func main() {
 	log.SetFlags(0)
 	update := flag.Bool("update", false, "write what the commands of transcripts print into the documents")
+	share := flag.Int("share", 1, "type one in `N` of the commands that begin with go and need no other's files")
+	turn := flag.Int("turn", 0, "the `number` of the run: the next one types others")
 	flag.Parse()
 	only, err := regexp.Compile(flag.Arg(0))
 	if err == nil {
-		err = run(os.Stdout, only, *update)
+		err = run(os.Stdout, only, *update, max(1, *share), *turn)
 	}
 	if err != nil {
 		log.Fatal("typed: ", err)
@@ -37,8 +40,8 @@ func main() {
 }
 
 // run runs the matching commands, and the transcripts of the documents whose paths match, all of
-// them even if some fail.
-func run(out io.Writer, only *regexp.Regexp, update bool) (err error) {
+// them even if some fail. Of the commands that need no others it runs one in share.
+func run(out io.Writer, only *regexp.Regexp, update bool, share, turn int) (err error) {
 	docs, err := doccheck.Documents(".")
 	if err != nil {
 		return err
@@ -66,6 +69,11 @@ func run(out io.Writer, only *regexp.Regexp, update bool) (err error) {
 			continue
 		}
 		ran[s.Run] = true
+		if strings.HasPrefix(s.Run, "go ") && !strings.Contains(s.Run, "$tmp") {
+			if turn++; turn%share != 0 {
+				continue
+			}
+		}
 		begun := time.Now()
 		text, err := shell(tmp, s.Run)
 		fmt.Fprintf(out, "%6.1f s  %s\n", time.Since(begun).Seconds(), s.Run)
