@@ -147,7 +147,9 @@ func TestPartitionsGoToTheNodesWithTheBestRight(t *testing.T) {
 				nodes = append(nodes, n)
 				time.Sleep(30 * time.Second)
 			}
+			mu.Lock()
 			require.Equal(t, partitions, opened["a"], "it was alone")
+			mu.Unlock()
 			time.Sleep(2 * time.Minute)
 			moved := 0
 			for p := range partitions {

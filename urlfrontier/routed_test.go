@@ -201,6 +201,61 @@ func TestAPartDiesWhileURLsArePut(t *testing.T) {
 	require.EqualValues(t, items+2, a.stats("", "").GetSize())
 }
 
+// A client may send a page's links and then its report, and wait for neither: the page is done when its links are
+// stored, and comes again if they are not.
+func TestAReportWaitsForTheLinksBeforeIt(t *testing.T) {
+	x := startRouted(t, 2, serve.Options{}, urlfrontier.Options{})
+	a := dial(t, x.address)
+	a.delay("", 0)
+	pages := map[string]bool{}
+	for i := range 4 {
+		page := fmt.Sprintf("http://%s/%d", x.hostOf("0", i), i)
+		pages[page] = true
+		a.put(discovered("", "", page))
+	}
+	require.Len(t, a.get(&pb.GetParams{Item: anyCrawl, DelayRequestable: 60}), 4)
+	done := func() uint64 { return a.stats("", x.hostOf("0", 0)).GetCounts()["completed"] }
+	type sent struct{ links, report, batched string }
+	for i, want := range []sent{{"OK", "OK", "OK"}, {"FAIL", "FAIL", "FAIL"}} {
+		x.parts["1"].end()
+		puts, err := a.PutURLs(t.Context())
+		require.NoError(t, err)
+		batches, err := a.PutDiscovered(t.Context())
+		require.NoError(t, err)
+		link, page := fmt.Sprintf("http://%s/%d", x.hostOf("1", i), i), fmt.Sprintf("http://%s/%d", x.hostOf("0", 2*i), 2*i)
+		acks := make(chan string, 4)
+		go func() {
+			for ack, err := puts.Recv(); err == nil; ack, err = puts.Recv() {
+				acks <- ack.GetID() + " " + ack.GetStatus().String()
+			}
+		}()
+		require.NoError(t, puts.Send(discovered("", "", link)))
+		require.NoError(t, puts.Send(known("", "", page, 0)))
+		time.Sleep(100 * time.Millisecond)
+		require.Empty(t, acks, "the part may come back")
+		require.NoError(t, batches.Send(&pb.DiscoveredBatch{Items: []*pb.URLInfo{info("", "", link+"/b")}}))
+		time.Sleep(100 * time.Millisecond)
+		next := fmt.Sprintf("http://%s/%d", x.hostOf("0", 2*i+1), 2*i+1)
+		require.NoError(t, puts.Send(known("", "", next, 0)))
+		if want.links == "OK" {
+			require.Zero(t, done())
+			x.parts["1"].start()
+		}
+		got := []string{<-acks, <-acks, <-acks}
+		slices.Sort(got)
+		all := []string{link + " " + want.links, page + " " + want.report, next + " " + want.report}
+		slices.Sort(all)
+		require.Equal(t, all, got)
+		ack, err := batches.Recv()
+		require.NoError(t, err)
+		require.Equal(t, want.batched, ack.GetStatuses()[0].String())
+		require.NoError(t, puts.CloseSend())
+		require.NoError(t, batches.CloseSend())
+	}
+	x.parts["1"].start()
+	require.Equal(t, map[string][]string{"http://" + x.hostOf("0", 2) + "/2": {"OK"}}, a.put(known("", "", "http://"+x.hostOf("0", 2)+"/2", 0)), "nothing waits for links that have failed")
+}
+
 // A part dies while URLs are taken. The others hand out theirs, nothing is handed out twice at once, and all come.
 func TestAPartDiesWhileURLsAreTaken(t *testing.T) {
 	x := startRouted(t, 3, serve.Options{}, urlfrontier.Options{})

@@ -51,6 +51,9 @@ type RouterOptions struct {
 	// Wait is how long GetURLs waits for a host's clock if no URL is due. Zero means 2 s; a negative
 	// value means no wait.
 	Wait time.Duration
+	// Away is how long a part may be away before the URLs that are put there fail. Zero means 45 s, as
+	// StormCrawler waits for a minute; a negative value means no time.
+	Away time.Duration
 	// Advertised is what ListNodes returns.
 	Advertised []string
 	// MaxUnfinished bounds the bytes of incomplete messages. See Options.
@@ -98,14 +101,14 @@ const (
 // NewRouter returns a Router. It does not contact the parts. Close the Router after use.
 func NewRouter(o RouterOptions) (*Router, error) {
 	waits := o
-	waits.Wait = max(0, o.Wait)
+	waits.Wait, waits.Away = max(0, o.Wait), max(0, o.Away)
 	if err := errors.Join(unit.CheckAll("", waits)...); err != nil {
 		return nil, fmt.Errorf("urlfrontier: router: %w", err)
 	}
 	if len(o.Parts) == 0 {
 		return nil, errors.New("urlfrontier: router: there is no part")
 	}
-	o.Wait, o.MaxUnfinished, o.Logger = cmp.Or(o.Wait, 2*time.Second), cmp.Or(o.MaxUnfinished, 256<<20), cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Wait, o.Away, o.MaxUnfinished, o.Logger = cmp.Or(o.Wait, 2*time.Second), cmp.Or(o.Away, 45*time.Second), cmp.Or(o.MaxUnfinished, 256<<20), cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	r := &Router{o: o, by: map[string]*part{}, unfinished: newUnfinished(o.MaxUnfinished), passing: newRoom(mostStored), health: health.NewServer(), own: newCaller()}
 	for _, name := range slices.Sorted(maps.Keys(o.Parts)) {
 		p := &part{name: name, mark: o.Division.Mark(name), dial: o.Parts[name]}
@@ -204,9 +207,12 @@ type caller struct {
 	mu    sync.Mutex
 	conns map[*part]*grpc.ClientConn
 	gone  bool // the client's connection has ended
+	order order
 }
 
-func newCaller() *caller { return &caller{conns: map[*part]*grpc.ClientConn{}} }
+func newCaller() *caller {
+	return &caller{conns: map[*part]*grpc.ClientConn{}, order: order{stored: map[turn]bool{}}}
+}
 
 // conn returns the connection to a part.
 func (c *caller) conn(p *part) (conn *grpc.ClientConn, err error) {

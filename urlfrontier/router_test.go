@@ -52,7 +52,7 @@ func startRouted(t *testing.T, n int, so serve.Options, o urlfrontier.Options) *
 	var err error
 	x.route, err = route.New(route.Options{Parts: urls})
 	require.NoError(t, err)
-	r, err := urlfrontier.NewRouter(urlfrontier.RouterOptions{Division: x.route, Parts: to, Wait: o.Wait, Advertised: o.Advertised})
+	r, err := urlfrontier.NewRouter(urlfrontier.RouterOptions{Division: x.route, Parts: to, Wait: o.Wait, Away: 3 * time.Second, Advertised: o.Advertised})
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

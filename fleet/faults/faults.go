@@ -42,6 +42,7 @@ type strike struct {
 var kinds = []kind{
 	{"kill owner", 3, 0, true, func(f *faulter, s strike) { f.kill(s.after, s.owner) }},
 	{"kill other", 1, 0, false, func(f *faulter, s strike) { f.kill(s.after, s.other) }},
+	{"kill turn", 0, 0, true, func(f *faulter, s strike) { f.kill(s.after/2, len(f.events)%nodeCount) }},
 	{"kill two", 1, 0, true, func(f *faulter, s strike) { f.kill(s.after, s.owner, s.other) }},
 	{"kill all", 1, 0, true, func(f *faulter, s strike) { f.kill(s.after/4, 0, 1, 2) }},
 	{"kill fetcher", 1, 0, false, (*faulter).killFetcher},
@@ -88,6 +89,8 @@ type faulter struct {
 	events   []event
 	troubles atomic.Int64
 	back     sync.WaitGroup // what is still to come back
+	every    time.Duration  // between the beginnings of two faults; 0: random pauses
+	next     time.Time      // when the latest was due
 }
 
 // between returns a random span.
@@ -113,11 +116,16 @@ func (f *faulter) settled(ctx context.Context, owned bool) (owner int) {
 
 // one does a fault. Nothing else is down when it begins.
 func (f *faulter) one(ctx context.Context, k kind) {
-	if wait(ctx, f.between(3*time.Second, 12*time.Second)); ctx.Err() != nil {
+	pause := f.between(3*time.Second, 12*time.Second)
+	if f.every > 0 {
+		f.next = f.next.Add(f.every)
+		pause = time.Until(f.next)
+	}
+	if wait(ctx, pause); ctx.Err() != nil {
 		return
 	}
 	owner := f.settled(ctx, k.outage)
-	if f.r.IntN(3) > 0 { // otherwise at the very moment
+	if f.every == 0 && f.r.IntN(3) > 0 { // otherwise at the very moment
 		wait(ctx, f.between(0, 8*time.Second))
 		owner = f.settled(ctx, k.outage)
 	}

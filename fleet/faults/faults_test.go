@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,6 +72,24 @@ func TestWebJudges(t *testing.T) {
 			require.Equal(t, []int{x.early, x.overlaps, x.undones}, []int{w.early, w.overlap, w.undone})
 		})
 	}
+}
+
+func TestACrawlerOfOthersIsJudged(t *testing.T) {
+	w := newWeb(1, 1, 1, t.Logf)
+	root := w.grow(2)[0]
+	get := func(url string) string {
+		a := httptest.NewRecorder()
+		w.ServeHTTP(a, httptest.NewRequest(http.MethodGet, url, nil))
+		return a.Body.String()
+	}
+	require.Contains(t, get(root), `href="http://h0.example/p1"`)
+	require.Zero(t, w.early)
+	get("http://h0.example/robots.txt")
+	require.Equal(t, 1, w.early)
+	get("http://h0.example/p2")
+	require.Equal(t, 1, w.early, "it is no page")
+	pages, _ := w.left()
+	require.Equal(t, 1, pages)
 }
 
 func TestEveryPageIsLinkedOnceOrAdded(t *testing.T) {

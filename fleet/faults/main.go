@@ -41,6 +41,8 @@ type options struct {
 	leaseS                int
 	seed                  uint64
 	only, binary, keep    string
+	fetch                 string
+	every                 time.Duration
 	engine                string
 	most                  time.Duration
 	finalWait, quietLimit time.Duration
@@ -68,6 +70,8 @@ func main() {
 	flag.IntVar(&o.leaseS, "lease-s", 0, "what fetchers ask for, in seconds; 0: one of several")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()%1e6), "what the faults and the web are drawn with")
 	flag.StringVar(&o.only, "only", "", "kinds of faults, comma-separated; empty: all")
+	flag.DurationVar(&o.every, "every", 0, "time between two faults; 0: random pauses")
+	flag.StringVar(&o.fetch, "fetch", "", "a command for sh that crawls in place of each fetcher: see foreign.go")
 	flag.StringVar(&o.engine, "engine", "etcd", "the engine that the nodes share: etcd or nats")
 	flag.StringVar(&o.binary, "binary", "", "the frontier command; empty: it is built")
 	flag.StringVar(&o.keep, "keep", "", "a folder for logs and stores; empty: a temporary one, which stays after a failure")
@@ -93,7 +97,10 @@ func start(ctx context.Context, o options) (status int) {
 		err = build(ctx, o.binary)
 	}
 	if err == nil {
-		l, ended, none := enter(ctx, o)
+		l, ended, none := (*links)(nil), 0, errors.New("the crawlers are others'")
+		if o.fetch == "" {
+			l, ended, none = enter(ctx, o)
+		}
 		if status = ended; none != nil {
 			fmt.Fprintln(os.Stderr, "no links are cut, and no disks are full or slow:", none)
 		}
@@ -171,7 +178,7 @@ func (o *options) kinds(allowed need) (draw []kind, err error) {
 		if k.needs&^allowed == 0 {
 			names = append(names, k.name)
 			if o.only == "" || slices.Contains(only, k.name) {
-				draw = append(draw, slices.Repeat([]kind{k}, k.share)...)
+				draw = append(draw, slices.Repeat([]kind{k}, max(k.share, min(1, len(only))))...)
 			}
 		}
 	}
@@ -251,7 +258,7 @@ func (t *trial) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	t.faulter = &faulter{r: rand.New(rand.NewPCG(t.seed, 2)), nodes: t.nodes, say: t.say}
+	t.faulter = &faulter{r: rand.New(rand.NewPCG(t.seed, 2)), nodes: t.nodes, say: t.say, every: t.every, next: time.Now()}
 	if t.faulter.settled(ctx, true); ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -262,7 +269,11 @@ func (t *trial) begin(ctx context.Context) error {
 		return err
 	}
 	for i := range t.options.fetchers {
-		p, err := newFetcher(fetcherOrder{Name: fmt.Sprintf("f%d", i+1), Nodes: t.nodes.urls, Web: "http://" + l.Addr().String(), Workers: t.workers, Slow: t.slow, LeaseS: t.leaseS, Shared: t.shared}, t.dir, t.say)
+		label, site := fmt.Sprintf("f%d", i+1), "http://"+l.Addr().String()
+		p, err := newFetcher(fetcherOrder{Name: label, Nodes: t.nodes.urls, Web: site, Workers: t.workers, Slow: t.slow, LeaseS: t.leaseS, Shared: t.shared}, t.dir, t.say)
+		if err == nil && t.fetch != "" {
+			p, err = newForeign(t.options, label, t.nodes, site, t.dir, t.say)
+		}
 		if err == nil {
 			err = p.begin()
 		}
@@ -366,6 +377,7 @@ func (t *trial) faultsAndWaves(ctx context.Context) {
 // judge waits for the rest of the crawl, and compares.
 func (t *trial) judge(ctx context.Context) error {
 	t.say("no more faults")
+	over := t.nodes.state().over
 	t.faulter.settled(ctx, true)
 	began, told := time.Now(), time.Now()
 	for ctx.Err() == nil {
@@ -389,12 +401,12 @@ func (t *trial) judge(ctx context.Context) error {
 	}
 	lost := t.web.lost(t.say)
 	t.web.table(t.out, t.faulter.events)
-	fmt.Fprintf(t.out, "faults %d, nodes that ended by themselves %d, other troubles %d, in the end the frontier was empty: %v\n",
-		len(t.faulter.events), t.nodes.state().deaths, t.faulter.troubles.Load(), drained)
+	fmt.Fprintf(t.out, "faults %d, nodes that ended by themselves %d, crawlers %d, other troubles %d, in the end the frontier was empty: %v\n",
+		len(t.faulter.events), t.nodes.state().deaths, over, t.faulter.troubles.Load(), drained)
 	w := t.web
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if lost+w.early+w.overlap+w.undone+t.nodes.state().deaths+int(t.faulter.troubles.Load()) > 0 || !drained {
+	if lost+w.early+w.overlap+w.undone+over+t.nodes.state().deaths+int(t.faulter.troubles.Load()) > 0 || !drained {
 		return errFailed
 	}
 	return nil

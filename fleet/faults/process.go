@@ -104,6 +104,7 @@ type cluster struct {
 	urls    []string
 	folders []string
 	peers   []string // NAME=HOST:PORT
+	grpc    []string // HOST:PORT, for crawlers of others
 	links   *links   // nil: none are cut
 
 	mu  sync.Mutex
@@ -117,6 +118,7 @@ type state struct {
 	causes [nodeCount]string // the latest line of each that may say why it ends
 	deaths int               // of nodes that ended by themselves
 	warned int               // how often clocks differed, or were not known
+	over   int               // crawlers of others that ended by themselves
 }
 
 const (
@@ -128,7 +130,7 @@ const (
 
 // newCluster prepares the nodes in dir.
 func newCluster(o options, dir string, l *links, say func(string, ...any)) (*cluster, error) {
-	ports, err := freePorts(2 * nodeCount)
+	ports, err := freePorts(2*nodeCount + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +145,9 @@ func newCluster(o options, dir string, l *links, say func(string, ...any)) (*clu
 		if l != nil {
 			return fmt.Sprintf("%s:%d", l.address(i), port)
 		}
+		if o.fetch != "" {
+			return fmt.Sprintf("127.0.0.%d:%d", 11+i, port)
+		}
 		return fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	for i := range nodeCount {
@@ -156,12 +161,17 @@ func newCluster(o options, dir string, l *links, say func(string, ...any)) (*clu
 		if err != nil {
 			return nil, err
 		}
+		grpc := "off"
+		if o.fetch != "" {
+			grpc = address(i, ports[2*nodeCount])
+			c.grpc = append(c.grpc, grpc)
+		}
 		c.urls, c.folders = append(c.urls, "http://"+at), append(c.folders, folder)
 		c.nodes = append(c.nodes, &process{
 			name: name, log: log,
 			start: func() *exec.Cmd {
 				words := []string{o.binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
-					"-grpc", "off", "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String(), "-fleet-partitions", strconv.Itoa(o.partitions), "-fleet-engine", o.engine}
+					"-grpc", grpc, "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String(), "-fleet-partitions", strconv.Itoa(o.partitions), "-fleet-engine", o.engine}
 				cmd := exec.Command(words[0], words[1:]...)
 				if l != nil {
 					cmd = l.within(i, append(words, "-insecure", "-names", "*")...)

@@ -126,6 +126,10 @@ func (w *web) acknowledged(urls ...string) {
 // ServeHTTP answers fetchers: POST /fetch gives a page's links, POST /done says that a node acknowledged
 // the end of a page.
 func (w *web) ServeHTTP(a http.ResponseWriter, r *http.Request) {
+	if r.URL.IsAbs() {
+		w.page(a, r)
+		return
+	}
 	var v visit
 	if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
 		http.Error(a, err.Error(), http.StatusBadRequest)
@@ -168,7 +172,10 @@ func (w *web) begin(id int, v visit) (c *contact, takes time.Duration, links []s
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	p := &w.pages[id]
+	p := &page{host: -1 - id}
+	if id >= 0 {
+		p = &w.pages[id]
+	}
 	h := &w.hosts[p.host/w.shared*w.shared]
 	c = &contact{visit: v, host: p.host, page: id, start: now}
 	takes = cmp.Or(time.Duration(v.HoldMS)*time.Millisecond, time.Duration(5+w.r.IntN(75))*time.Millisecond)
@@ -207,6 +214,9 @@ func (w *web) end(c *contact, whole bool) {
 	if c.end.After(c.Until) {
 		w.over++
 		w.say("FETCHER: %s was contacted beyond the end of its lease: %s", c.URL, c)
+	}
+	if c.page < 0 {
+		return
 	}
 	p := &w.pages[c.page]
 	p.visits++

@@ -87,7 +87,7 @@ func measureCalls(now map[string]int) error {
 
 // ofFleet says whether a file divides a frontier over machines, or lets them share one.
 func ofFleet(file string) bool {
-	return within(file, "fleet", "cmd/frontier/fleet.go", "cmd/frontier/route.go", "urlfrontier/router.go", "urlfrontier/routecalls.go", "urlfrontier/routeget.go", "urlfrontier/routeput.go")
+	return within(file, "fleet", "cmd/frontier/fleet.go", "cmd/frontier/route.go", "urlfrontier/router.go", "urlfrontier/routecalls.go", "urlfrontier/routeget.go", "urlfrontier/routeorder.go", "urlfrontier/routeput.go")
 }
 
 // laboratory says whether a file only tries and measures the rest.

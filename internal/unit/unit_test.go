@@ -174,6 +174,7 @@ var taken = map[string]string{
 	"urlfrontier.Options.MinDelay":   elsewhere,
 	"urlfrontier.Options.ListingAge": elsewhere,
 	"urlfrontier.RouterOptions.Wait": elsewhere,
+	"urlfrontier.RouterOptions.Away": elsewhere,
 	"urlfrontier.Server.Stop":        elsewhere,
 	"urlfrontier.Router.Stop":        elsewhere,
 	"chromedp.Options.Quiet":         elsewhere,
