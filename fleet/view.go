@@ -134,7 +134,7 @@ type member struct {
 	revision uint64
 }
 
-// members returns the sessions that are not dead. Nobody changes the list.
+// members returns the sessions that are not dead. The caller must not change the list.
 func (v *view) members() []member {
 	_, alive := v.sessions()
 	return alive

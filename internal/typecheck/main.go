@@ -174,7 +174,7 @@ func (c *checker) one(p *pkg) {
 	c.checked[p.ImportPath], _ = config.Check(p.ImportPath, c.fset, files, nil) // Error has told
 }
 
-// bodies finds functions that have none.
+// bodies finds functions without a body.
 func (c *checker) bodies(file *ast.File) {
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body == nil {
