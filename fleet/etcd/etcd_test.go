@@ -77,5 +77,5 @@ func TestALeaderEnds(t *testing.T) {
 	ended.Store(true)
 	wg.Wait()
 	t.Logf("the longest write took %v", slices.Max(took))
-	require.Less(t, slices.Max(took), 8*time.Second) // 4 s, and 10 s without another attempt
+	require.Less(t, slices.Max(took), 9500*time.Millisecond) // 4 s on a quiet machine, and 10 s without another attempt
 }
