@@ -266,7 +266,7 @@ func (s *Service) admit(c *call, x *route) error {
 	case !slices.Contains([]string{"", "identity"}, c.r.Header.Get("Content-Encoding")):
 		return &problem{kind: "bad-request", status: http.StatusUnsupportedMediaType, detail: fmt.Sprintf("the body is encoded as %.40q; want it as it is", c.r.Header.Get("Content-Encoding"))}
 	case s.Open() && !console.Ours(c.r.Host, s.o.Names):
-		return &problem{kind: "forbidden", status: http.StatusMisdirectedRequest, detail: "the service does not answer under this host name"}
+		return &problem{kind: "forbidden", status: http.StatusMisdirectedRequest, detail: "the service does not answer under this host name without a token: allow it with -names"}
 	case x.role == Anonymous || role >= x.role:
 		return s.IsPart(c.r.Context(), c.r.Header.Get(PartHeader), x.role > Look && x.method != "GET")
 	case role == Anonymous:

@@ -302,6 +302,7 @@ func (s *server) of(partition int) *server {
 	}
 	x := *s
 	x.o.MaxBuffered = max(1<<20, x.o.MaxBuffered/int64(s.fleet.partitions))
+	x.inner = s.tls != nil // clients reach it by what divides them
 	x.dir, x.tls, x.memory = filepath.Join(s.dir, "partitions", strconv.Itoa(partition)), nil, s.memory/byteSize(s.fleet.partitions)
 	return &x
 }

@@ -75,8 +75,9 @@ type server struct {
 	fleet     fleetFlags
 	log       *logFlags
 
-	o   frontierserve.Options
-	tls *tls.Config // nil: no TLS
+	o     frontierserve.Options
+	tls   *tls.Config // nil: no TLS
+	inner bool        // clients come through this process, with TLS
 }
 
 func newServer() *server {
@@ -445,7 +446,7 @@ func (s *server) answer(ctx context.Context, x crossing.Served, service *frontie
 	if service.Open() && !s.isLocal() {
 		go warnOpen(ctx, log)
 	}
-	if s.o.Tokens != nil && s.tls == nil && !s.isLocal() {
+	if s.o.Tokens != nil && s.tls == nil && !s.inner && !s.isLocal() {
 		log.Warn("tokens cross the network unencrypted: set -tls-cert and -tls-key, or put a proxy with TLS before the server")
 	}
 	select {

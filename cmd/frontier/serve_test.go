@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -195,6 +196,12 @@ func TestServeWarnsOfTokensThatAreNotEncrypted(t *testing.T) {
 		_, stop, log := serving(t, "-dir", filepath.Join(dir, "state"), "-tokens", file, "-http", address)
 		assert.Zero(t, stop())
 		assert.Equal(t, warned, strings.Contains(log.String(), "level=WARN msg=\"tokens cross the network unencrypted"), address)
+
+	}
+	for _, with := range []*tls.Config{nil, {}} { // a partition has no TLS of its own
+		s := newServer()
+		s.fleet.partitions, s.tls = 2, with
+		assert.Equal(t, with != nil, s.of(1).inner)
 	}
 }
 

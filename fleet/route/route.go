@@ -382,7 +382,7 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 	case console.Foreign(q):
 		err = &problem{kind: "forbidden", Status: http.StatusForbidden, Detail: "a page of another site sent this"}
 	case !probe && (q.Header.Get("Authorization") == "" || ofPages(q)) && !console.Ours(q.Host, r.o.Names):
-		err = &problem{kind: "forbidden", Status: http.StatusMisdirectedRequest, Detail: "without a token the router does not answer under this host name"}
+		err = &problem{kind: "forbidden", Status: http.StatusMisdirectedRequest, Detail: "the service does not answer under this host name without a token, and pages not at all: allow it with -names"}
 	case !slices.Contains([]string{"", "identity"}, q.Header.Get("Content-Encoding")):
 		err = &problem{kind: "bad-request", Status: http.StatusUnsupportedMediaType, Detail: "the body is encoded; want it as it is"}
 	case len(q.URL.RawQuery) > 16<<10:
