@@ -288,21 +288,27 @@ func (t *trial) begin(ctx context.Context) error {
 
 // visited imports URLs that were visited before.
 func (t *trial) visited(ctx context.Context) error {
-	if t.known == 0 {
-		return nil
-	}
-	r, w := io.Pipe()
-	go func() {
-		b := bufio.NewWriter(w)
-		for i := range t.known {
-			fmt.Fprintf(b, `{"url":"http://old%d.example/p%d","finished":1}`+"\n", i/100, i)
+	for t.known > 0 {
+		r, w := io.Pipe()
+		go func() {
+			b := bufio.NewWriter(w)
+			for i := range t.known {
+				fmt.Fprintf(b, `{"url":"http://old%d.example/p%d","finished":1}`+"\n", i/100, i)
+			}
+			_ = w.CloseWithError(b.Flush())
+		}()
+		began := time.Now()
+		err := t.send(ctx, t.nodes.urls[0]+"/v1/import", r)
+		_ = r.Close()
+		if err == nil {
+			t.say("%d visited URLs imported in %v", t.known, time.Since(began).Round(time.Second))
+			break
 		}
-		_ = w.CloseWithError(b.Flush())
-	}()
-	began := time.Now()
-	err := t.send(ctx, t.nodes.urls[0]+"/v1/import", r)
-	t.say("%d visited URLs imported in %v", t.known, time.Since(began).Round(time.Second))
-	return err
+		if wait(ctx, time.Second); ctx.Err() != nil { // until all partitions have a machine
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+	return nil
 }
 
 // wave makes the web larger, and adds the URLs that no page links to.

@@ -171,7 +171,7 @@ func newCluster(o options, dir string, l *links, say func(string, ...any)) (*clu
 			name: name, log: log,
 			start: func() *exec.Cmd {
 				words := []string{o.binary, "serve", "-fleet", "faults", "-node", name, "-fleet-peers", strings.Join(c.peers, ","), "-dir", folder, "-http", at,
-					"-grpc", grpc, "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String(), "-fleet-partitions", strconv.Itoa(o.partitions), "-fleet-engine", o.engine}
+					"-grpc", grpc, "-delay", delay.String(), "-lease-time", leaseTime.String(), "-max-lease", maxLease.String(), "-fleet-ttl", fleetTTL.String(), "-memory", "1G", "-fleet-partitions", strconv.Itoa(o.partitions), "-fleet-engine", o.engine}
 				cmd := exec.Command(words[0], words[1:]...)
 				if l != nil {
 					cmd = l.within(i, append(words, "-insecure", "-names", "*")...)
