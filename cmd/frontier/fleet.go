@@ -79,11 +79,15 @@ func stopCommand() *cli.Command {
 	c := looking("stop", "", "stop a running crawl or server in good order", simple("stop"))
 	alone := c.Action
 	c.Action = func(ctx context.Context, cmd *cli.Command) error {
-		s, err := askFleet(ctx, cmd.String("dir"), "GET", "")
-		if err != nil || noMore(cmd.Args().Slice()) != nil {
+		dir := cmd.String("dir")
+		if err := noMore(cmd.Args().Slice()); err != nil || dir == "" || engineOf(dir) == "" {
 			return alone(ctx, cmd)
 		}
-		if _, err = askFleet(ctx, cmd.String("dir"), "POST", "?stop="+s.Node); err != nil {
+		s, err := askFleet(ctx, dir, "GET", "") // the Console of the folder may be another machine's
+		if err == nil {
+			_, err = askFleet(ctx, dir, "POST", "?stop="+s.Node)
+		}
+		if err != nil {
 			return err
 		}
 		return newPrinter(cmd).result(console.Result{Said: "machine " + s.Node + " stops, and hands over what it has"})

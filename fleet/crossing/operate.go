@@ -75,7 +75,7 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if err = pass(w, client, s.Nodes[at].Address+Path+"?"+q.Encode()); err == nil {
 				return
 			}
-		case q.Has("stop"):
+		case q.Get("stop") != "":
 			stop(nil)
 		default:
 			err = node.Drain(ctx, back == "true")
