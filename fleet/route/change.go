@@ -137,12 +137,10 @@ func (c *call) postDo() error {
 		return c.at(c.r.parts[:1], func(*part) []byte { return body })
 	}
 	switch a.Do {
-	case "checkpoint":
-		if c.client == c.r.consoles {
+	case "stop", "checkpoint":
+		if a.Do == "checkpoint" && c.client == c.r.consoles { // the parts say that they make none
 			return c.at(c.r.parts, func(*part) []byte { return body })
 		}
-		fallthrough
-	case "stop":
 		return instead("stop each part by itself")(c)
 	case "add", "crawl-now":
 		if n, ok := a.Crawl.(float64); ok && n != 0 {
