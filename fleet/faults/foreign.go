@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// name is one that has the addresses of all nodes.
-const name = "frontier.test"
+// anyNode is a host name that has the addresses of all nodes.
+const anyNode = "frontier.test"
 
 // newForeign prepares a process of o.fetch, a command for sh. Its environment says where the nodes and the web are.
 func newForeign(o options, label string, c *cluster, proxy, dir string, say func(string, ...any)) (*process, error) {
@@ -26,7 +26,7 @@ func newForeign(o options, label string, c *cluster, proxy, dir string, say func
 	lines, port := "127.0.0.1 localhost\n", ""
 	for _, at := range c.grpc {
 		address, p, _ := strings.Cut(at, ":")
-		lines, port = lines+address+" "+name+"\n", p
+		lines, port = lines+address+" "+anyNode+"\n", p
 	}
 	err = os.WriteFile(hosts, []byte(lines), 0o666)
 	return &process{
@@ -34,7 +34,7 @@ func newForeign(o options, label string, c *cluster, proxy, dir string, say func
 		start: func() *exec.Cmd {
 			cmd := exec.Command("sh", "-c", "exec "+o.fetch)
 			cmd.Env = append(os.Environ(), "frontier="+o.binary, "nodes="+strings.Join(c.urls, ","), "grpc="+strings.Join(c.grpc, ","),
-				"hosts="+hosts, "name="+name+":"+port, "proxy="+proxy, "folder="+dir)
+				"hosts="+hosts, "name="+anyNode+":"+port, "proxy="+proxy, "folder="+dir)
 			return cmd
 		},
 		died: func(err error) {

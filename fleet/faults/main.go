@@ -178,7 +178,8 @@ func (o *options) kinds(allowed need) (draw []kind, err error) {
 		if k.needs&^allowed == 0 {
 			names = append(names, k.name)
 			if o.only == "" || slices.Contains(only, k.name) {
-				draw = append(draw, slices.Repeat([]kind{k}, max(k.share, min(1, len(only))))...)
+				share := max(k.share, min(1, len(only))) // kinds without a share come if -only names them
+				draw = append(draw, slices.Repeat([]kind{k}, share)...)
 			}
 		}
 	}
@@ -270,9 +271,11 @@ func (t *trial) begin(ctx context.Context) error {
 	}
 	for i := range t.options.fetchers {
 		label, site := fmt.Sprintf("f%d", i+1), "http://"+l.Addr().String()
-		p, err := newFetcher(fetcherOrder{Name: label, Nodes: t.nodes.urls, Web: site, Workers: t.workers, Slow: t.slow, LeaseS: t.leaseS, Shared: t.shared}, t.dir, t.say)
-		if err == nil && t.fetch != "" {
+		var p *process
+		if t.fetch != "" {
 			p, err = newForeign(t.options, label, t.nodes, site, t.dir, t.say)
+		} else {
+			p, err = newFetcher(fetcherOrder{Name: label, Nodes: t.nodes.urls, Web: site, Workers: t.workers, Slow: t.slow, LeaseS: t.leaseS, Shared: t.shared}, t.dir, t.say)
 		}
 		if err == nil {
 			err = p.begin()
@@ -304,7 +307,8 @@ func (t *trial) visited(ctx context.Context) error {
 			t.say("%d visited URLs imported in %v", t.known, time.Since(began).Round(time.Second))
 			break
 		}
-		if wait(ctx, time.Second); ctx.Err() != nil { // until all partitions have a machine
+		t.say("not imported yet: %v", err) // some partition may have no machine yet
+		if wait(ctx, time.Second); ctx.Err() != nil {
 			return errors.Join(ctx.Err(), err)
 		}
 	}
