@@ -113,7 +113,8 @@ func (l *lane[Req, Ack]) next(err error) []message[Req, Ack] {
 // opening is how a stream to a part begins.
 type opening[Req, Ack any] func(pb.URLFrontierClient, context.Context, ...grpc.CallOption) (grpc.BidiStreamingClient[Req, Ack], error)
 
-// run leads a client's messages on. fails says whether an acknowledgement wants one sent again. take sends each to its parts. It returns after the last acknowledgement.
+// run leads a client's messages on, and returns after the last acknowledgement. take sends each to its parts; fails
+// says whether an acknowledgement wants it sent again.
 func run[Req, Ack any](r *Router, client grpc.BidiStreamingServer[Req, Ack], open opening[Req, Ack], fails func(*Ack) bool, take func(*fan[Req, Ack], *Req)) error {
 	f := &fan[Req, Ack]{r: r, client: client, open: open, fails: fails, ways: map[*part]*way[Req, Ack]{}}
 	for _, p := range r.parts {
