@@ -35,12 +35,27 @@ func TestALogIsLost(t *testing.T) {
 	_, err = e.Append(t.Context(), 3, 0, []byte("r"))
 	require.ErrorIs(t, err, errLost)
 	require.NotErrorIs(t, err, fleet.ErrConflict)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	_, _, err = e.Last(ctx, 3)
+	_, _, err = e.Last(ctx, 3) // asks until ctx ends: a server may not know yet what there is
 	require.ErrorIs(t, err, errLost)
 	_, err = e.Append(t.Context(), 4, 0, []byte("r"))
 	require.NoError(t, err)
+}
+
+// A request that is given up says what was wrong, also when the last attempt was cut short.
+func TestTheReasonOutlivesTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	err := again(ctx, func() error {
+		if asked++; asked == 1 {
+			return errLost
+		}
+		cancel()
+		return ctx.Err()
+	})
+	require.ErrorIs(t, err, errLost)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // Only what is further than expected is a conflict: an end that is behind is that of a server that does not know the end.

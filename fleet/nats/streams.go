@@ -226,18 +226,31 @@ func (e *Engine) replicas(ctx context.Context, stream string) (int, error) {
 	return 5, nil
 }
 
-// barrier writes a message that comes after all writes that have returned, and returns its number.
-func (e *Engine) barrier(ctx context.Context, stream string) (number uint64, err error) {
+// again asks until there is an answer. When ctx ends it returns the last reason of an attempt that ctx did not cut short.
+func again(ctx context.Context, ask func() error) (last error) {
 	for {
-		if err = e.ensure(ctx, stream); err == nil {
-			if number, err = e.publish(ctx, barrierSubject(stream), nil, nil); err == nil {
-				return number, nil
-			}
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
 		}
 		if !pause(ctx, askAgain) {
-			return 0, errors.Join(context.Cause(ctx), err)
+			return errors.Join(context.Cause(ctx), last)
 		}
 	}
+}
+
+// barrier writes a message that comes after all writes that have returned, and returns its number.
+func (e *Engine) barrier(ctx context.Context, stream string) (number uint64, err error) {
+	err = again(ctx, func() (err error) {
+		if err = e.ensure(ctx, stream); err == nil {
+			number, err = e.publish(ctx, barrierSubject(stream), nil, nil)
+		}
+		return err
+	})
+	return number, err
 }
 
 // message is one of a stream.
@@ -253,15 +266,14 @@ func (e *Engine) state(ctx context.Context, stream string, subjects ...string) (
 	if err != nil {
 		return nil, 0, err
 	}
-	for {
+	err = again(ctx, func() (err error) {
 		found, through, err = e.latest(ctx, stream, 0, append(subjects, barrierSubject(stream))...)
-		if err == nil && through >= number {
-			return found, through, nil
+		if err == nil && through < number {
+			err = fmt.Errorf("fleet: nats: a replica of %s has %d messages of %d", stream, through, number)
 		}
-		if !pause(ctx, askAgain) {
-			return nil, 0, errors.Join(context.Cause(ctx), err)
-		}
-	}
+		return err
+	})
+	return found, through, err
 }
 
 // latest returns the last message of each subject that has a number of at least from, as a replica has them, and through which
