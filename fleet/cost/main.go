@@ -37,6 +37,7 @@ const (
 var (
 	pages  = flag.Int("pages", 8000, "how many `pages` are fetched for each figure")
 	urls   = flag.Int("urls", 60000, "how many `URLs` are added")
+	links  = flag.Int("links", 2, "how many new `links` a page has")
 	idle   = flag.Duration("idle", 30*time.Second, "how long nothing happens")
 	engine = flag.String("engine", "etcd", "the `engine` that the machines of a fleet share: etcd or nats")
 	only   = flag.String("only", "", "one `row` of the table; empty: all")
@@ -273,7 +274,7 @@ type leases struct {
 	Leases []struct{ Lease, Host string }
 }
 
-// fetch takes leases and ends them, with two new links each, to hosts that to names.
+// fetch takes leases and ends them, with new links to hosts that to names.
 func (b *bench) fetch(to func(host string) string) (string, error) {
 	b.start()
 	var n atomic.Int64
@@ -287,8 +288,14 @@ func (b *bench) fetch(to func(host string) string) (string, error) {
 		}
 		var body strings.Builder
 		for _, l := range got.Leases {
-			u := b.next.Add(2)
-			fmt.Fprintf(&body, `{"lease":%q,"add":[{"url":"http://%s/%d"},{"url":"http://%s/%d"}]}`+"\n", l.Lease, to(l.Host), u-1, to(l.Host), u)
+			fmt.Fprintf(&body, `{"lease":%q,"add":[`, l.Lease)
+			for i := range *links {
+				if i > 0 {
+					body.WriteByte(',')
+				}
+				fmt.Fprintf(&body, `{"url":"http://%s/%d"}`, to(l.Host), b.next.Add(1))
+			}
+			body.WriteString("]}\n")
 		}
 		n.Add(int64(len(got.Leases)))
 		return b.ask(node, "/v1/done", lines, body.String(), nil)
