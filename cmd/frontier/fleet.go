@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -153,7 +154,7 @@ func memberCommand() *cli.Command {
 // fleetFlags make a server a node of a fleet.
 type fleetFlags struct {
 	name, node    string
-	list          list
+	list, log     list
 	cert, key, ca string
 	ttl           time.Duration
 	partitions    int
@@ -169,6 +170,7 @@ func (f *fleetFlags) define(fs *flagSet) {
 	fs.DurationVar(&f.ttl, "fleet-ttl", 15*time.Second, "how long a machine may not be heard of before another takes its place")
 	fs.IntVar(&f.partitions, "fleet-partitions", 1, "`number` of partitions among which the fleet divides its hosts, and the machines their work; it is the same at all machines, and stays")
 	fs.StringVar(&f.engine, "fleet-engine", "etcd", "what keeps the fleet's log: etcd, or nats; it is the same at all machines, and stays")
+	fs.Var(&f.log, "fleet-log", "`URL` of each server of an etcd cluster that keeps the fleet's log, in place of a server in each machine; comma-separated")
 	fs.StringVar(&f.cert, "fleet-cert", "", "`file` of the certificate by which the other machines know this one")
 	fs.StringVar(&f.key, "fleet-key", "", "`file` of its key")
 	fs.StringVar(&f.ca, "fleet-ca", "", "`file` of the authority that vouches for all of them")
@@ -214,6 +216,22 @@ func (f *fleetFlags) judge(s *server) {
 	if known := engineOf(s.dir); known != "" && known != f.engine {
 		s.bad("the folder "+s.dir+" belongs to a fleet with "+known, "fleet-engine")
 	}
+	for _, x := range f.log {
+		u, err := url.Parse(x)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || x != u.Scheme+"://"+u.Host || !fleet.IsAddress(u.Host) {
+			s.badItem("fleet-log", x, "want the URL of a server for its clients, as in https://10.0.0.9:2379")
+		} else if u.Scheme == "http" && !local(u.Host) && !s.insecure {
+			s.badItem("fleet-log", x, "others may read it on its way: want https, or an address of loopback")
+		}
+	}
+	if len(f.log) == 0 {
+		s.badIf(exists(filepath.Join(s.dir, f.engine, elsewhere)), "the fleet of the folder "+s.dir+" has its log at servers of its own: want their URLs", "fleet-log")
+	} else {
+		s.badIf(f.engine != "etcd", "only a cluster of etcd can keep the log: want etcd, or no -fleet-log", "fleet-engine")
+		if at := filepath.Join(s.dir, f.engine, "member"); exists(at) {
+			s.bad("this machine has a server of its own, in "+at, "fleet-log")
+		}
+	}
 	s.badIf(f.ttl < 5*time.Second || f.ttl > time.Hour, "want 5s to 1h", "fleet-ttl")
 	switch given := f.cert != "" && f.key != "" && f.ca != ""; {
 	case !given && f.cert+f.key+f.ca != "":
@@ -221,6 +239,25 @@ func (f *fleetFlags) judge(s *server) {
 	case !given && open && !s.insecure:
 		s.bad("other machines may reach it: want -fleet-cert, -fleet-key and -fleet-ca, or addresses of loopback", "fleet-peers")
 	}
+}
+
+// elsewhere is a file in the engine's folder of a machine that has no server.
+const elsewhere = "elsewhere"
+
+// start starts the engine of a fleet. members is nil if it does not say who takes part.
+func (f *fleetFlags) start(ctx context.Context, servers peer.Options, secure *tls.Config) (e engine, members crossing.Members, err error) {
+	if len(f.log) == 0 {
+		e, err = engines[f.engine](ctx, servers)
+		return e, e, err
+	}
+	if err = os.MkdirAll(servers.Dir, 0o700); err == nil {
+		err = os.WriteFile(filepath.Join(servers.Dir, elsewhere), nil, 0o600)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err = etcd.Connect(ctx, etcd.Cluster{Fleet: f.name, URLs: f.log, TLS: secure})
+	return e, nil, err
 }
 
 // join serves as a node of a fleet until ctx ends.
@@ -238,8 +275,12 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return fmt.Errorf("-fleet-cert, -fleet-key and -fleet-ca: %w", err)
 	}
-	host, _, _ := net.SplitHostPort(f.peers[f.node])
-	inside, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	at := f.peers[f.node]
+	if len(f.log) == 0 { // the engine listens there
+		host, _, _ := net.SplitHostPort(at)
+		at = net.JoinHostPort(host, "0")
+	}
+	inside, err := net.Listen("tcp", at)
 	if err != nil {
 		return fmt.Errorf("-fleet-peers: %w", err)
 	}
@@ -272,11 +313,13 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 			err = join(err, <-routed)
 		}()
 	}
-	if len(f.peers) < 3 {
+	if len(f.peers) < 3 && len(f.log) == 0 {
 		log.Warn("the loss of any machine stops the fleet: want three machines or more in -fleet-peers")
 	}
-	log.Info("waiting for the other machines", "node", f.node)
-	engine, err := engines[f.engine](ctx, servers)
+	if len(f.log) == 0 {
+		log.Info("waiting for the other machines", "node", f.node)
+	}
+	engine, members, err := f.start(ctx, servers, secure)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -293,7 +336,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		Fleet: fleet.Options{
 			Node: f.node, Dir: filepath.Join(s.dir, "fleet"), Engine: engine, TTL: f.ttl, Partitions: f.partitions, CopyAfter: min(64<<20, 1<<30/int64(f.partitions)), Store: spill.Options{MemoryBudget: storeMemory(s.of(0).memory), Logger: log}, Logger: log,
 		},
-		Inside: inside, Local: forCommands(filepath.Join(s.dir, "fleet"), func(what string, err error) { log.Warn(what, "error", err) }), Members: engine, Failed: engine.Failed(), Grace: s.grace,
+		Inside: inside, Local: forCommands(filepath.Join(s.dir, "fleet"), func(what string, err error) { log.Warn(what, "error", err) }), Members: members, Failed: engine.Failed(), Grace: s.grace,
 		Leases: func(p int) string { return filepath.Join(s.of(p).dir, contactsFile) },
 		Serve:  func(ctx context.Context, x crossing.Served) error { return s.of(x.Partition).serve(ctx, x, log) },
 	})

@@ -55,15 +55,15 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			status, err = http.StatusBadRequest, fmt.Errorf("back is %.64q; want true or false", back)
 		case in+out != "" && at >= 0:
 			status, err = http.StatusConflict, fmt.Errorf("machine %s is alive: stop it first; that it died is noticed after -fleet-ttl and a tenth", name)
-		case in+out != "" && members == nil:
-			status, err = http.StatusNotFound, errors.New("this engine does not say who takes part")
+		case in != "" && members == nil:
+			status, err = http.StatusConflict, errors.New("a new machine of this fleet takes part as soon as it is started")
 		case in != "" && !(fleet.IsName(in) && fleet.IsAddress(q.Get("at"))):
 			status, err = http.StatusBadRequest, fmt.Errorf("admit is %.64q, and at %.128q; want a name and HOST:PORT", in, q.Get("at"))
 		case in != "":
 			err = members.Admit(ctx, in, q.Get("at"))
 		case out != "":
 			var found bool
-			if err = node.Forget(ctx, out); err == nil { // which fails if the machine is alive after all
+			if err = node.Forget(ctx, out); err == nil && members != nil { // Forget fails if the machine is alive after all
 				found, err = members.Remove(ctx, out)
 			}
 			if err == nil && !found && !slices.ContainsFunc(s.Nodes, func(n fleet.NodeState) bool { return n.Node == out }) {

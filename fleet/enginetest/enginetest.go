@@ -52,6 +52,12 @@ func Test(t *testing.T, start Start) {
 	t.Run("addresses", start.addresses)
 }
 
+// TestShared tests engines on servers that are in no node.
+func TestShared(t *testing.T, start Start) {
+	t.Run("contract", start.contract)
+	t.Run("partitions", start.partitions)
+}
+
 func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

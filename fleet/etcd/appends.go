@@ -15,7 +15,7 @@ import (
 const (
 	writesAtOnce = 2       // what comes while two are under way goes into the next
 	appendsMost  = 32      // in a write
-	bytesMost    = 2 << 20 // of them
+	bytesMost    = 1 << 20 // of them, unless one is longer: servers take 1.5 MiB by default
 )
 
 // appends are those of one server that wait.

@@ -1,4 +1,5 @@
-// Package etcd is the engine of a fleet that its nodes bring with them: an etcd server in each process.
+// Package etcd is the engine of a fleet that its nodes bring with them: an etcd server in each process. Connect
+// makes one of servers that others run.
 //
 // The table and the logs are keys of one Raft group. A write is on the disks of a majority of the nodes
 // when it returns. So two of three nodes are enough, and the fleet stands still, without any loss, while
@@ -42,9 +43,9 @@ const (
 	page = 16
 )
 
-// Engine is a fleet.Engine on a server in this process.
+// Engine is a fleet.Engine on a server in this process, or on those of a Cluster.
 type Engine struct {
-	server  *embed.Etcd
+	server  *embed.Etcd // nil: there is none in this process
 	client  *clientv3.Client
 	scheme  string // of the servers' addresses
 	appends appends
@@ -122,12 +123,19 @@ func config(o *Options) (*embed.Config, error) {
 }
 
 // Failed returns a channel on which an error arrives if the server dies.
-func (e *Engine) Failed() <-chan error { return e.server.Err() }
+func (e *Engine) Failed() <-chan error {
+	if e.server == nil {
+		return nil
+	}
+	return e.server.Err()
+}
 
 // Close stops the server.
 func (e *Engine) Close() error {
 	err := e.client.Close()
-	e.server.Close()
+	if e.server != nil {
+		e.server.Close()
+	}
 	e.appends.going.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil // what its watches say
@@ -183,7 +191,8 @@ func (e *Engine) Watch(ctx context.Context, fn func([]fleet.Entry)) error {
 		all = append(all, fleet.Entry{Key: string(kv.Key[len(prefix):]), Value: kv.Value, Revision: uint64(kv.ModRevision)})
 	}
 	fn(all)
-	for a := range e.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(first.Header.Revision+1)) {
+	leading := clientv3.WithRequireLeader(ctx) // a server without the others hears of nothing
+	for a := range e.client.Watch(leading, prefix, clientv3.WithPrefix(), clientv3.WithRev(first.Header.Revision+1)) {
 		if err := a.Err(); err != nil {
 			return err
 		}

@@ -1,0 +1,121 @@
+// This file tests a fleet whose log is at etcd servers that others run.
+
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// cluster starts an etcd server.
+func cluster(t *testing.T) string {
+	cfg := embed.NewConfig()
+	cfg.Dir, cfg.LogLevel, cfg.LogOutputs = t.TempDir(), "fatal", []string{"/dev/null"}
+	at, peers := url.URL{Scheme: "http", Host: freePort(t)}, url.URL{Scheme: "http", Host: freePort(t)}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{at}, []url.URL{at}
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peers}, []url.URL{peers}
+	cfg.InitialCluster = cfg.Name + "=" + peers.String()
+	e, err := embed.StartEtcd(cfg)
+	require.NoError(t, err)
+	t.Cleanup(e.Close)
+	<-e.Server.ReadyNotify()
+	return at.String()
+}
+
+// Each machine names its own address only, one of two goes on alone, and one with a new disk takes part at once.
+func TestAFleetWithACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three processes take half a minute: -short")
+	}
+	more := []string{"-fleet-log", cluster(t)}
+	dir := t.TempDir()
+	within := func(d time.Duration, what string, ok func() bool) {
+		for end := time.Now().Add(d); !ok(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				logs, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+				for _, name := range logs {
+					b, _ := os.ReadFile(name)
+					t.Logf("%s:\n%s", name, b)
+				}
+				t.Fatal(what + ": not within " + d.String())
+			}
+		}
+	}
+	start := func(name string) *machine {
+		m := &machine{name: name, dir: filepath.Join(dir, name), log: filepath.Join(dir, name+".log"), address: freePort(t)}
+		m.start(t, name+"="+freePort(t), more...)
+		t.Cleanup(func() { _ = m.cmd.Process.Kill(); _ = m.cmd.Wait() })
+		within(time.Minute, name+" is ready", m.ready)
+		return m
+	}
+	a := start("a")
+	f := a.client(t)
+	for i := range 3 {
+		_, err := f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
+		require.NoError(t, err)
+	}
+	first, err := f.Next(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, f.Done(first, frontier.Outcome{}))
+	second, err := f.Next(t.Context())
+	require.NoError(t, err)
+	until := time.Now().Add(6 * time.Second) // of that lease, at the latest
+	require.NoError(t, f.Close())
+	b := start("b")
+	require.NoError(t, a.cmd.Process.Kill())
+	_ = a.cmd.Wait()
+	require.NoError(t, os.RemoveAll(a.dir))
+
+	f = b.client(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	got := map[string]bool{first.Entry.URL: true}
+	for range 2 {
+		l, err := f.Next(ctx)
+		require.NoError(t, err)
+		require.False(t, time.Now().Before(until.Add(900*time.Millisecond)), "%s is early", l.Entry.URL)
+		require.False(t, got[l.Entry.URL], l.Entry.URL)
+		got[l.Entry.URL] = true
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+	}
+	require.True(t, got[second.Entry.URL])
+	require.NoError(t, f.Close())
+
+	a.start(t, "a="+freePort(t), more...) // with an empty folder
+	within(time.Minute, "a takes part again", a.ready)
+	code, out, said := operate(t, "member", "-dir", b.dir, "c=127.0.0.1:1")
+	require.NotZero(t, code, out)
+	require.Contains(t, said, "takes part as soon as it is started")
+	code, _, said = operate(t, "stop", "-dir", b.dir)
+	require.Zero(t, code, said)
+	require.NoError(t, b.cmd.Wait())
+	within(time.Minute, "handed over", a.ready)
+	code, out, said = operate(t, "member", "-dir", a.dir, "-remove", "b")
+	require.Zero(t, code, said)
+	require.NotContains(t, out, "node b\t")
+	require.NoError(t, a.cmd.Process.Kill())
+	_ = a.cmd.Wait()
+
+	fails := func(text string, more ...string) {
+		t.Helper()
+		a.start(t, "a="+freePort(t), more...)
+		require.Error(t, a.cmd.Wait())
+		b, err := os.ReadFile(a.log)
+		require.NoError(t, err)
+		require.Contains(t, string(b), text)
+	}
+	fails("has its log at servers of its own: want their URLs")
+	fails("the engine does not know it", "-fleet-log", cluster(t))
+}
