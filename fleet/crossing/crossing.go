@@ -61,7 +61,7 @@ type Crossing struct {
 	members Members           // guarded by mu; or nil
 	stop    func(error)       // guarded by mu; ends Run
 	here    map[gate]*handed  // guarded by mu; where frontiers are served in this process
-	open    map[net.Conn]led  // guarded by mu; pipes from here
+	open    map[net.Conn]led  // guarded by mu; connections to other machines
 	over    chan struct{}     // closed by Close
 }
 
@@ -131,8 +131,17 @@ func (x *Crossing) Add(name string, partition int, l net.Listener) {
 
 // Dial opens a connection to a partition, at the address of this name of whichever machine has it.
 func (x *Crossing) Dial(name string, partition int) net.Conn {
+	at, from := gate{partition, name}, "inside"
+	x.mu.Lock()
+	local := x.here[at]
+	x.mu.Unlock()
+	if local == nil {
+		if c := x.cross(at, from); c != nil {
+			return c
+		}
+	}
 	near, far := net.Pipe()
-	go x.lead(gate{partition, name}, far, "inside", true)
+	go x.lead(at, far, from, true)
 	return near
 }
 
@@ -191,15 +200,10 @@ func (x *Crossing) accept(to gate, l net.Listener) {
 // lead leads a client on. further says that another machine may have the frontier.
 func (x *Crossing) lead(to gate, c net.Conn, from string, further bool) {
 	x.mu.Lock()
-	local, node := x.here[to], x.node
+	local := x.here[to]
 	x.mu.Unlock()
-	if local != nil && local.hand(c, from) {
+	if local != nil && local.hand(c, from) || further && x.pipe(to, c, from) {
 		return
-	}
-	if node != nil && further {
-		if _, address, ok := node.Owner(to.partition); ok && x.pipe(to, c, from, address) {
-			return
-		}
 	}
 	if l := x.absent[to.name]; l == nil || !l.hand(c, from) {
 		_ = c.Close()
@@ -207,36 +211,69 @@ func (x *Crossing) lead(to gate, c net.Conn, from string, further bool) {
 }
 
 // pipe connects a client with another machine, and reports whether that was possible.
-func (x *Crossing) pipe(at gate, c net.Conn, from, address string) bool {
-	select {
-	case x.slots <- struct{}{}:
-		defer func() { <-x.slots }()
-	default:
+func (x *Crossing) pipe(at gate, c net.Conn, from string) bool {
+	to := x.cross(at, from)
+	if to == nil {
 		return false
 	}
-	to, r, err := x.dial(at, from, address)
-	if err != nil {
-		x.log.Debug("the machine that has the frontier was not reached", "address", address, "error", err)
-		return false
-	}
-	x.mu.Lock()
-	x.open[c], x.open[to] = led{at.partition, address}, led{at.partition, address}
-	x.mu.Unlock()
 	both := make(chan struct{}, 2)
 	end := func() {
 		_ = c.Close()
 		_ = to.Close()
 		both <- struct{}{}
 	}
-	go func() { _, _ = io.Copy(to, c); end() }()
-	go func() { _, _ = io.Copy(c, r); end() }()
+	go func() { _, _ = io.Copy(to.Conn, c); end() }()
+	go func() { _, _ = io.Copy(c, to.r); end() }()
 	<-both
 	<-both
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.open, c)
-	delete(x.open, to)
 	return true
+}
+
+// crossed is a connection to another machine.
+type crossed struct {
+	readAhead
+	x    *Crossing
+	once sync.Once
+}
+
+// Close implements net.Conn.
+func (c *crossed) Close() error {
+	c.once.Do(func() {
+		c.x.mu.Lock()
+		delete(c.x.open, c.Conn)
+		c.x.mu.Unlock()
+		<-c.x.slots
+	})
+	return c.Conn.Close()
+}
+
+// cross connects with the machine that has a partition. Nil: that is not possible.
+func (x *Crossing) cross(at gate, from string) *crossed {
+	x.mu.Lock()
+	node := x.node
+	x.mu.Unlock()
+	if node == nil {
+		return nil
+	}
+	_, address, ok := node.Owner(at.partition)
+	if !ok {
+		return nil
+	}
+	select {
+	case x.slots <- struct{}{}:
+	default:
+		return nil
+	}
+	c, r, err := x.dial(at, from, address)
+	if err != nil {
+		<-x.slots
+		x.log.Debug("the machine that has the frontier was not reached", "address", address, "error", err)
+		return nil
+	}
+	x.mu.Lock()
+	x.open[c] = led{at.partition, address}
+	x.mu.Unlock()
+	return &crossed{readAhead: readAhead{c, r}, x: x}
 }
 
 // dial opens a connection to a partition at another machine.
@@ -300,7 +337,7 @@ func (x *Crossing) inside(node *fleet.Node) http.Handler {
 			_ = c.Close()
 			return
 		}
-		x.lead(to, &readAhead{c, b.Reader}, r.Header.Get(fromHeader), false)
+		x.lead(to, readAhead{c, b.Reader}, r.Header.Get(fromHeader), false)
 	})
 	return mux
 }
@@ -331,4 +368,4 @@ type readAhead struct {
 	r *bufio.Reader
 }
 
-func (c *readAhead) Read(b []byte) (int, error) { return c.r.Read(b) }
+func (c readAhead) Read(b []byte) (int, error) { return c.r.Read(b) }
