@@ -191,7 +191,7 @@ func (l *lines) next() ([]byte, error) {
 		}
 		l.format = formatLines
 		if c == '[' {
-			l.format = formatArray
+			l.format, l.number = formatArray, 0
 			_, _ = l.in.Discard(1)
 		}
 	}
@@ -245,7 +245,7 @@ func (l *lines) peek() (byte, error) {
 		if !strings.ContainsRune(" \t\r\n", rune(b[0])) {
 			return b[0], nil
 		}
-		if b[0] == '\n' {
+		if b[0] == '\n' && l.format == formatBytes { // in an array, objects count
 			l.number++
 		}
 		_, _ = l.in.Discard(1)

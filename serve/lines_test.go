@@ -190,3 +190,12 @@ func TestMistakesAreRefused(t *testing.T) {
 	x.ok("POST", "/v1/leases/"+id+"/done", `{}`)
 	assert.EqualValues(t, 0, x.ok("GET", "/v1/stats", "")["waiting"])
 }
+
+// In an array, objects count, and not the lines that they stand in.
+func TestTheObjectsOfAnArrayAreCounted(t *testing.T) {
+	x := serve(t, Options{})
+	bad := x.ok("POST", "/v1/urls", "\n[\n{\"url\":\"http://a.example/\"},\n{\"url\":\n\"\"},\n{\"url\":\"x\"}]")["bad"].([]any)
+	require.Len(t, bad, 2)
+	assert.EqualValues(t, 2, bad[0].(map[string]any)["line"])
+	assert.EqualValues(t, 3, bad[1].(map[string]any)["line"])
+}

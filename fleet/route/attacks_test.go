@@ -31,11 +31,11 @@ func (x *routed) placed() {
 func TestLinesThatAreNoObjects(t *testing.T) {
 	x := route(t, "a", "b")
 	url := "http://" + x.host("b", 0) + "/"
-	for _, body := range []string{`[[{"url":%q}]]`, "7\n" + `[{"url":%q}]`, `["%s"]`} {
+	for _, body := range []string{"7\n" + `[[{"url":%q}]]`, "7\n" + `[{"url":%q}]`, `"%s"`} {
 		_, text := x.ask("POST", "/v1/urls", fmt.Sprintf(body, url), ndjson...)
 		assert.Contains(t, text, `"status":"bad","error":"want a JSON object"`)
 	}
-	_, text := x.ask("POST", "/v1/done", `[[{"lease":"x"}],7]`, ndjson...)
+	_, text := x.ask("POST", "/v1/done", "7\n"+`[{"lease":"x"}]`, ndjson...)
 	assert.Equal(t, 2, strings.Count(text, "want a JSON object"))
 	assert.Equal(t, 0.0, x.ok("GET", "/v1/stats", "")["known"])
 

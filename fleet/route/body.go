@@ -107,7 +107,7 @@ func (l *lines) next() ([]byte, error) {
 		}
 		if !bytes.Contains([]byte(" \t\r\n"), b) {
 			if l.began = true; b[0] == '[' {
-				l.array, l.left = json.NewDecoder(l), maxLine
+				l.array, l.left, l.number = json.NewDecoder(l), maxLine, 0
 				_, _ = l.array.Token()
 			}
 			break
@@ -166,6 +166,9 @@ func (l *lines) object() ([]byte, error) {
 			err = badRequest("malformed JSON: %v", err)
 		}
 		return nil, err
+	}
+	if raw[0] != '{' {
+		return nil, badRequest("malformed JSON: %.20q where an object should be", raw)
 	}
 	var one bytes.Buffer
 	_ = json.Compact(&one, raw)

@@ -415,3 +415,13 @@ func TestRoutersThatDisagreeAreRefused(t *testing.T) {
 	}
 	assert.EqualValues(t, 20, x.ok("GET", "/v1/stats", "")["waiting"])
 }
+
+// What stands in an array without being an object makes it malformed, as at a part.
+func TestAnArrayOfOthersThanObjects(t *testing.T) {
+	x := route(t, "a", "b")
+	for _, path := range []string{"/v1/urls", "/v1/done"} {
+		x.problem(400, "bad-request", "POST", path, `[7]`, "Content-Type", "application/json")
+	}
+	bad := x.ok("POST", "/v1/urls", "\n[{\"url\":\"http://a.example/\"},\n{\"url\":\"x\"}]", "Content-Type", "application/json")["bad"].([]any)
+	assert.EqualValues(t, 2, bad[0].(map[string]any)["line"], "objects count")
+}
