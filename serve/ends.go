@@ -208,7 +208,7 @@ func (s *Service) postDone(c *call) error {
 	if err != nil {
 		return err
 	}
-	if len(body) == 0 {
+	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
 	}
 	if err := l.growFor(body); err != nil {

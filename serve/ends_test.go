@@ -132,6 +132,14 @@ func TestAPolicyThatPanicsHoldsNoClaim(t *testing.T) {
 	require.Equal(t, 200, code)
 }
 
+func TestAnEndWithoutABody(t *testing.T) {
+	x := serve(t, Options{})
+	for i, body := range []string{"", "\n", " {}"} {
+		x.ok("POST", "/v1/urls", fmt.Sprintf(`{"url":"http://a%d.example/"}`, i))
+		x.ok("POST", "/v1/leases/"+x.lease()["lease"].(string)+"/done", body)
+	}
+}
+
 func TestALeaseIDWithLineBreaks(t *testing.T) {
 	x := serve(t, Options{})
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/"}`)
