@@ -118,7 +118,7 @@ func TestExhaustedIsOfTheCrawlsAskedFor(t *testing.T) {
 	x := serve(t, Options{})
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/","crawl":"later","not_before":"2040-01-02T15:04:05Z"}`)
 	x.ok("PUT", "/v1/crawls/done", `{}`)
-	assert.Equal(t, true, x.ok("POST", "/v1/leases", `{"crawls":["done"]}`)["exhausted"])
+	assert.Equal(t, map[string]any{"exhausted": true, "leases": []any{}}, x.ok("POST", "/v1/leases", `{"crawls":["done"]}`), "when others have URLs is of no use")
 	assert.Nil(t, x.ok("POST", "/v1/leases", `{"crawls":["done","later"]}`)["exhausted"])
 	assert.Nil(t, x.ok("POST", "/v1/leases", `{}`)["exhausted"])
 }

@@ -176,7 +176,7 @@ func (s *Service) postLeases(c *call) error {
 	}
 	b = append(b, ']')
 	if len(leases) == 0 {
-		if isNotDue {
+		if isNotDue && !exhausted {
 			s.appendWait(&b, notDue.Next)
 		}
 		b.Bool("exhausted", exhausted)
