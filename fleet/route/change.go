@@ -41,6 +41,25 @@ func (r *Router) within(scope string) ([]*part, error) {
 // ofHost lets the part of a host answer.
 func (c *call) ofHost() error { return c.pass(c.r.of("", c.q.PathValue("host"))) }
 
+// getURL lets the part of a URL answer.
+func (c *call) getURL() error { return c.passIn(c.r.of(c.query.Get("url"), c.query.Get("host"))) }
+
+// deleteURLs deletes the URLs of a host.
+func (c *call) deleteURLs() error { return c.passIn(c.r.of("", c.q.PathValue("host"))) }
+
+// passIn lets a part answer for one of its hosts in a crawl. If only others know the crawl, one of them does: it has
+// none of the host's URLs.
+func (c *call) passIn(p *part) error {
+	err := c.pass(p)
+	for _, other := range c.r.parts {
+		if err == nil || problemOf(err).kind != "unknown-crawl" {
+			break
+		}
+		err = c.pass(other)
+	}
+	return err
+}
+
 // changeRule sets or deletes a rule.
 func (c *call) changeRule() error {
 	parts, err := c.r.within(c.q.PathValue("scope"))

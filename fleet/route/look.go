@@ -407,8 +407,12 @@ func (c *call) inTurn(parts []*part, after string) error {
 		line.set("after", next)
 		return c.write(append(line.bytes(), '\n'))
 	}
-	if !c.began && unknown != nil {
-		return unknown
+	if !c.began && unknown != nil { // unless the parts that were not asked know it
+		crawl := cmp.Or(c.q.PathValue("name"), c.query.Get("crawl"))
+		_, errs := c.asks(c.r.parts, func(*part) asking { return asking{method: "GET", path: "/v1/crawls/" + url.PathEscape(crawl)} })
+		if _, err := settled(c.r.parts, errs); err != nil {
+			return err
+		}
 	}
 	return c.more(nil)
 }

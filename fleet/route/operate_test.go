@@ -416,6 +416,23 @@ func TestRoutersThatDisagreeAreRefused(t *testing.T) {
 	assert.EqualValues(t, 20, x.ok("GET", "/v1/stats", "")["waiting"])
 }
 
+// To a router a crawl is known if any part knows it, whichever part is asked.
+func TestACrawlThatOnlyOtherPartsKnow(t *testing.T) {
+	x := route(t, "a", "b", "c")
+	host, other := x.host("a", 0), x.host("c", 0)
+	x.ok("POST", "/v1/urls", `{"url":"http://`+host+`/","crawl":"news"}`, ndjson[:2]...)
+	x.problem(404, "unknown-url", "GET", "/v1/urls?crawl=news&url=http://"+other+"/", "")
+	assert.EqualValues(t, 0, x.ok("DELETE", "/v1/hosts/"+other+"/urls?crawl=news", "")["deleted"])
+	for _, path := range []string{"/v1/list?crawl=news&host=" + other, "/v1/list?crawl=news&after=c/", "/v1/crawls/news/queues?after=" + other} {
+		code, text := x.ask("GET", path, "")
+		assert.Equal(t, 200, code, "%s: %s", path, text)
+		assert.Empty(t, text, path)
+	}
+	for _, path := range []string{"/v1/list?crawl=none&host=" + other, "/v1/crawls/none/queues", "/v1/urls?crawl=none&url=http://" + other + "/"} {
+		x.problem(404, "unknown-crawl", "GET", path, "")
+	}
+}
+
 // What stands in an array without being an object makes it malformed, as at a part.
 func TestAnArrayOfOthersThanObjects(t *testing.T) {
 	x := route(t, "a", "b")

@@ -248,7 +248,7 @@ func domainOf(host string) (domain string, ok bool) {
 // routes are the requests that are answered, by method and path.
 var routes = map[string]func(*call) error{
 	"POST /v1/urls":                 (*call).postURLs,
-	"GET /v1/urls":                  func(c *call) error { return c.pass(c.r.of(c.query.Get("url"), c.query.Get("host"))) },
+	"GET /v1/urls":                  (*call).getURL,
 	"POST /v1/leases":               (*call).postLeases,
 	"GET /v1/leases":                sorted("leases", 100, "since"),
 	"DELETE /v1/leases":             (*call).everywhere,
@@ -261,7 +261,7 @@ var routes = map[string]func(*call) error{
 	"POST /v1/done":                 (*call).postEnds,
 	"POST /v1/hosts/{host}/contact": (*call).postContact,
 	"GET /v1/hosts/{host}":          (*call).ofHost,
-	"DELETE /v1/hosts/{host}/urls":  (*call).ofHost,
+	"DELETE /v1/hosts/{host}/urls":  (*call).deleteURLs,
 	"GET /v1/hosts":                 (*call).getHosts,
 	"GET /v1/due":                   sorted("hosts", 20, "due"),
 	"GET /v1/rules":                 (*call).getRules,
