@@ -200,3 +200,23 @@ func TestLeasesAreChangedWhereTheyAre(t *testing.T) {
 	_, _, err = other.owner("AAAAAQAAAQAAAAAB" + x.r.parts[0].tail)
 	assert.Error(t, err, "part a of another division")
 }
+
+// Several leases are described in the order in which they were named, whichever parts they are of.
+func TestSeveralLeases(t *testing.T) {
+	x := route(t, "a", "b")
+	x.addEach(2, "news", "a", "b")
+	var ids []string
+	for _, l := range x.leases(`{"max":4}`) {
+		ids = append(ids, l["lease"].(string))
+	}
+	x.ok("POST", "/v1/leases/"+ids[1]+"/done", "")
+	joined := x.ok("POST", "/v1/leases/"+ids[3]+"/join", `{"group":"192.0.2.1"}`)["lease"].(string)
+	var got []string
+	for _, l := range x.ok("GET", "/v1/leases/none,"+strings.Join(ids, ",")+","+joined, "")["leases"].([]any) {
+		got = append(got, l.(map[string]any)["lease"].(string))
+	}
+	assert.Equal(t, []string{ids[0], ids[2], joined, joined}, got)
+	assert.Empty(t, x.ok("GET", "/v1/leases/none,none", "")["leases"])
+	x.problem(400, "bad-request", "DELETE", "/v1/leases/"+ids[0]+"?dry=true", "")
+	assert.EqualValues(t, 3, x.leased()-1, "and a permit")
+}

@@ -431,6 +431,7 @@ func TestACrawlThatOnlyOtherPartsKnow(t *testing.T) {
 	for _, path := range []string{"/v1/list?crawl=none&host=" + other, "/v1/crawls/none/queues", "/v1/urls?crawl=none&url=http://" + other + "/"} {
 		x.problem(404, "unknown-crawl", "GET", path, "")
 	}
+	x.problem(400, "bad-request", "GET", "/v1/crawls/news/queues?n=1&n=x", "")
 }
 
 // What stands in an array without being an object makes it malformed, as at a part.

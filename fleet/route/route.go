@@ -397,6 +397,8 @@ func (r *Router) answer(w http.ResponseWriter, q *http.Request, answer func(*cal
 			err = badRequest("the query: %v", err)
 		} else if q.Method == "POST" && len(c.query) > 0 && q.URL.Path != "/v1/fleet" {
 			err = badRequest("%.80q: a POST has no such parameter", q.URL.RawQuery)
+		} else if strings.HasPrefix(q.URL.Path, "/v1/") && slices.ContainsFunc(slices.Collect(maps.Values(c.query)), func(v []string) bool { return len(v) > 1 }) {
+			err = badRequest("%.80q: a parameter is there more than once", q.URL.RawQuery)
 		} else {
 			err = answer(c)
 		}

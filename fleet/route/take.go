@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -386,6 +387,12 @@ func (r *Router) owner(id string) (*part, string, error) {
 
 // onLease lets the part of a lease answer a request about it.
 func (c *call) onLease() error {
+	if len(c.query) > 0 {
+		return badRequest("%.80q: there is no such parameter", c.q.URL.RawQuery)
+	}
+	if ids := strings.Split(c.q.PathValue("id"), ","); c.q.Method == "GET" && len(ids) > 1 {
+		return c.getLeases(ids)
+	}
 	p, id, err := c.r.owner(c.q.PathValue("id"))
 	if err != nil {
 		return err
@@ -395,6 +402,46 @@ func (c *call) onLease() error {
 		path += "/" + rest[4]
 	}
 	return c.forLease(p, path, c.q.PathValue("id"))
+}
+
+// getLeases describes several leases, without those that have ended.
+func (c *call) getLeases(ids []string) error {
+	by := map[*part]string{}
+	for _, id := range ids {
+		if p, own, err := c.r.owner(id); err == nil {
+			by[p] += "," + url.PathEscape(own)
+		}
+	}
+	parts := slices.DeleteFunc(slices.Clone(c.r.parts), func(p *part) bool { return by[p] == "" })
+	after := time.Since(c.asked)
+	found, errs := c.asks(parts, func(p *part) asking { return asking{method: "GET", path: "/v1/leases/-" + by[p]} }) // a list, also of one
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	leases := map[string]json.RawMessage{}
+	for i, p := range parts {
+		var x taken
+		_ = json.Unmarshal(found[i], &x)
+		for _, b := range x.Leases {
+			l, _ := objectOf(b)
+			leases[l.text("lease")+p.tail] = p.routed(b, after)
+		}
+	}
+	x := taken{Leases: []json.RawMessage{}}
+	for _, id := range ids {
+		key, _, _ := strings.Cut(id, permitMark)
+		if l := leases[key]; l != nil {
+			permits, err := c.r.permits(id)
+			if err == nil {
+				l, err = c.withPermits(l, permits)
+			}
+			if err != nil {
+				return err
+			}
+			x.Leases = append(x.Leases, l)
+		}
+	}
+	return c.reply(x)
 }
 
 // postContact waits until a host may be contacted.
