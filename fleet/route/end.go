@@ -6,8 +6,11 @@ package route
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -29,6 +32,7 @@ type end struct {
 	raw     []byte   // for the part, if line is nil
 	links   []entry  // of the page; those of the lease's part stay in the end
 	away    int      // how many of them are other parts'
+	mark    string   // blanks that stand for all links: a part knows an end that is repeated by its bytes
 	permits []permit // of the lease
 	over    bool     // the lease has ended: the end is repeated, or late
 	answer  object
@@ -84,22 +88,28 @@ func (r *Router) end(line []byte, id string) *end {
 	}
 	if e.away > 0 {
 		own := []json.RawMessage{}
+		sum := sha256.New()
 		for _, x := range e.links {
 			if x.part == p {
 				own = append(own, x.line)
 			}
+			_, _ = sum.Write(append(x.line, '\n'))
 		}
 		e.line.set("add", own)
+		e.mark = blanks.Replace(fmt.Sprintf("%064b", binary.BigEndian.Uint64(sum.Sum(nil))))
 	}
 	return e
 }
+
+// blanks spells a number in blanks.
+var blanks = strings.NewReplacer("0", " ", "1", "\t")
 
 // body returns the line for the part.
 func (e *end) body() []byte {
 	if e.line == nil {
 		return e.raw
 	}
-	return e.line.bytes()
+	return append([]byte("{"+e.mark), e.line.bytes()[1:]...)
 }
 
 // goneText is the reason to refuse a link as the server refuses it, or as it would.
@@ -180,8 +190,23 @@ func (c *call) bequeath(e *end, crawl string, depth int) {
 	}
 }
 
-// end ends leases, and sets the answers.
+// end ends leases, and sets the answers. What asks for the end of a lease again waits for the first answer: the links
+// of a page that has ended are not added.
 func (c *call) end(all []*end) {
+	seen := map[string]bool{}
+	for i, e := range all {
+		if e.key != "" && seen[e.key] {
+			c.endEach(all[:i])
+			c.end(all[i:])
+			return
+		}
+		seen[e.key] = true
+	}
+	c.endEach(all)
+}
+
+// endEach ends leases that are there once.
+func (c *call) endEach(all []*end) {
 	c.pages(all)
 	c.addLinks(all)
 	parts := make([]*part, len(all))

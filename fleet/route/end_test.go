@@ -201,6 +201,26 @@ func TestLeasesAreChangedWhereTheyAre(t *testing.T) {
 	assert.Error(t, err, "part a of another division")
 }
 
+// An end that differs from the one before in links to other parts alone is another end, and one that comes after
+// another in one request waits for it: what neither ends stores no link.
+func TestAnotherEndOfALease(t *testing.T) {
+	x := route(t, "a", "b")
+	a, b := x.host("a", 0), x.host("b", 0)
+	x.ok("POST", "/v1/urls", `{"url":"http://`+a+`/"}`, ndjson[:2]...)
+	lease := x.leases(`{}`)["http://"+a+"/"]["lease"].(string)
+	line := func(path string) string {
+		return `{"lease":"` + lease + `","add":[{"url":"http://` + b + path + `"}]}` + "\n"
+	}
+	_, text := x.ask("POST", "/v1/done", line("/1")+line("/2")+line("/1"), ndjson...)
+	lines := strings.Split(text, "\n")
+	assert.Contains(t, lines[0], `"added":1,"add":[{"status":"new"}]`)
+	assert.Contains(t, lines[1], "not-leased")
+	assert.Contains(t, lines[2], `"added":0,"add":[{"status":"known"}]`, "the same again")
+	x.problem(409, "not-leased", "POST", "/v1/leases/"+lease+"/done", strings.TrimSpace(line("/2")))
+	x.problem(404, "unknown-url", "GET", "/v1/urls?url=http://"+b+"/2", "")
+	assert.Equal(t, "waiting", x.ok("GET", "/v1/urls?url=http://"+b+"/1", "")["state"])
+}
+
 // Several leases are described in the order in which they were named, whichever parts they are of.
 func TestSeveralLeases(t *testing.T) {
 	x := route(t, "a", "b")
