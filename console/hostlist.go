@@ -50,7 +50,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	}
 	if sorted == "waiting" {
 		for _, h := range c.f.Largest(maxList) {
-			if len(out.Hosts) < n && wanted(h) {
+			if host := frontier.Host(h.Host); len(out.Hosts) < n && (host == scope || within(host, scope)) && wanted(h) {
 				out.Hosts = append(out.Hosts, c.ranked(c.hostRow(h)))
 			}
 		}

@@ -116,3 +116,15 @@ func TestManyHostsArePutInOrder(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, l.URLs, 6000/7)
 }
+
+// The largest hosts are those of the scope, too.
+func TestTheLargestHostsOfAScope(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	w.many(t, 70)
+	c := console.Direct(w.c)
+	for scope, n := range map[string]int{"": 70, "*": 70, "*.d2.example": 10, "h2.d2.example": 1, "none.example": 0} {
+		got, err := c.Hosts(t.Context(), console.HostsQuery{Scope: scope, Sort: "waiting"})
+		require.NoError(t, err)
+		assert.Len(t, got.Hosts, n, scope)
+	}
+}
