@@ -55,7 +55,6 @@ func (x *twins) scope() string {
 }
 
 func wide(scope string) bool { return scope == "*" || scope == "*.example" || scope == "*.co.uk" }
-
 func (x *twins) crawl() string { return one(x, "news", "news", "shop", "DEFAULT", " news ", "none") }
 
 // page returns a URL, and the host that politeness is owed to, or none.
@@ -69,6 +68,8 @@ func (x *twins) page() (u, host string) {
 	}
 	return u, host
 }
+
+func first(u, _ string) string { return u }
 
 // entry draws a URL to add. It may be malformed, unless it is sound.
 func (x *twins) entry(sound bool) string {
@@ -155,7 +156,7 @@ func (x *twins) draw() request {
 			r.body, r.header = one(x, "", "\n")+"["+strings.Join(all, one(x, ",", ",\n", ",", ""))+"]"+one(x, "", "", " \n", "x"), []string{"Content-Type", "application/json"}
 		case 1:
 			for range all {
-				u, _ := x.page()
+				u, _, _ := strings.Cut(first(x.page()), "/of/")
 				r.body += u + one(x, "\n", "\r\n", "\n\n# a line\n")
 			}
 			r.header = append([]string{"Content-Type", one(x, "text/plain", "text/plain; charset=utf-8", "text/html")}, one(x, nil, ndjson[2:])...)

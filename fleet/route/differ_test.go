@@ -254,7 +254,7 @@ func (x *twins) value(q request, v any, list bool, found *[]lent) any {
 		case q.again && added: // links are known now
 			drop = append(drop, "added", "add")
 		case strings.HasPrefix(q.path, "/v1/list"):
-			drop = append(drop, "attempt") // a lease that is over counts once a frontier looks at it
+			drop = append(drop, "attempt", "history") // a lease that is over counts once a frontier looks at it
 		case q.path == "/v1/leases":
 			drop = append(drop, "next_s") // it may be too early
 		}
