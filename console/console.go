@@ -29,6 +29,8 @@
 //	POST /api/import               imports an export or a list of URLs
 //	POST /api/changed?at=T         a list of changed URLs (package changefeed), now or
 //	                               at a time; responds with a changefeed.Result
+//	GET  /api/end                  a line, and the end of the response when the process
+//	                               has ended; only Local has it
 //
 // A scope is a host key, "*." and a domain, or "*" for all.
 //
@@ -289,6 +291,7 @@ func (c *Console) take(now time.Time) {
 func (c *Console) Local() http.Handler {
 	mux := http.NewServeMux()
 	c.routes(mux, func(h http.HandlerFunc) http.Handler { return h })
+	mux.HandleFunc("GET "+EndPath, UntilEnd)
 	return c.limited(mux)
 }
 

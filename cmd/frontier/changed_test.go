@@ -148,7 +148,7 @@ func TestChangedIsForRecrawls(t *testing.T) {
 		assert.Equal(t, exitError, code, at)
 		assert.Contains(t, stderr, "it fetches nothing again", at)
 		if at == "running" {
-			_, _, _ = operate(t, "stop", "-dir", r.dir)
+			stop(t, r.dir)
 			r.endsWith(t, exitStopped)
 		}
 	}

@@ -75,27 +75,6 @@ func askFleet(ctx context.Context, dir, method, query string) (state *fleet.Stat
 	return state, err
 }
 
-// stopCommand ends a process. In a fleet it is that of the machine whose folder this is, whichever has the frontier.
-func stopCommand() *cli.Command {
-	c := looking("stop", "", "stop a running crawl or server in good order", simple("stop"))
-	alone := c.Action
-	c.Action = func(ctx context.Context, cmd *cli.Command) error {
-		dir := cmd.String("dir")
-		if err := noMore(cmd.Args().Slice()); err != nil || dir == "" || engineOf(dir) == "" {
-			return alone(ctx, cmd)
-		}
-		s, err := askFleet(ctx, dir, "GET", "") // the Console of the folder may be another machine's
-		if err == nil {
-			_, err = askFleet(ctx, dir, "POST", "?stop="+s.Node)
-		}
-		if err != nil {
-			return err
-		}
-		return newPrinter(cmd).result(console.Result{Said: "machine " + s.Node + " stops, and hands over what it has"})
-	}
-	return c
-}
-
 func drainCommand() *cli.Command {
 	return &cli.Command{
 		Name: "drain", Usage: "let a machine of a fleet hand the frontier over, and take it no more until it is started again",

@@ -251,9 +251,7 @@ func TestAFleetDividesItsHosts(t *testing.T) {
 	code, out, said = operate(t, "stop", "-dir", all[(dead+1)%3].dir)
 	require.Zero(t, code, said)
 	require.Contains(t, out, "stops, and hands over what it has")
-	if err := all[(dead+1)%3].cmd.Wait(); err != nil {
-		fail("stopped: " + err.Error())
-	}
+	require.Zero(t, ended(t, all[(dead+1)%3].cmd, all[(dead+1)%3].log))
 	require.NoError(t, all[(dead+2)%3].cmd.Process.Signal(syscall.Signal(0)), "the other one goes on")
 }
 
@@ -418,7 +416,7 @@ func outlives(t *testing.T, more ...string) {
 	require.Contains(t, said, "is alive: stop it first")
 	code, _, said = operate(t, "stop", "-dir", gone.dir)
 	require.Zero(t, code, said)
-	require.NoError(t, gone.cmd.Wait())
+	require.Zero(t, ended(t, gone.cmd, gone.log))
 	code, _, said = operate(t, "stop", "-dir", gone.dir)
 	require.NotZero(t, code)
 	require.Contains(t, said, "no machine of a fleet runs in")

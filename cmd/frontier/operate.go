@@ -200,7 +200,7 @@ func operateCommands() []*cli.Command {
 			changedCommand(),
 		),
 		under(toKeep,
-			looking("checkpoint", "", "copy a running crawl, for backup", simple("checkpoint")),
+			looking("checkpoint", "", "copy a running crawl, for backup", checkpoint),
 			stopCommand(),
 			drainCommand(),
 			memberCommand(),
@@ -460,17 +460,12 @@ func adding(do string) func(context.Context, *reached, *cli.Command, *printer) e
 	}
 }
 
-// simple returns a command without arguments.
-func simple(do string) func(context.Context, *reached, *cli.Command, *printer) error {
-	return func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-		if !c.running && do == "stop" {
-			return errors.New("it does not run")
-		}
-		if !c.running && do == "checkpoint" {
-			return errors.New("it does not run: its folder can be copied as it is")
-		}
-		return out.do(ctx, c, console.Action{Do: do})
+// checkpoint copies a running crawl.
+func checkpoint(ctx context.Context, c *reached, _ *cli.Command, out *printer) error {
+	if !c.running {
+		return errors.New("it does not run: its folder can be copied as it is")
 	}
+	return out.do(ctx, c, console.Action{Do: "checkpoint"})
 }
 
 // export writes a complete file or none.

@@ -109,6 +109,18 @@ func startCrawl(t *testing.T, more ...string) *running {
 	return r
 }
 
+// stop does what the command does, but waits for nothing: this process goes on.
+func stop(t *testing.T, dir string) {
+	t.Helper()
+	path, err := socketPath(dir)
+	require.NoError(t, err)
+	c := console.Dial(path)
+	defer c.Close()
+	said, err := c.Do(t.Context(), console.Action{Do: "stop"})
+	require.NoError(t, err)
+	assert.Equal(t, "it stops", said.Said)
+}
+
 func (r *running) end(t *testing.T) {
 	t.Helper()
 	r.endsWith(t, exitOK)
@@ -222,9 +234,7 @@ func TestCommandsOnARunningCrawl(t *testing.T) {
 // holds when it goes on.
 func TestCommandsOnACrawlAtRest(t *testing.T) {
 	r := startCrawl(t)
-	code, out, stderr := operate(t, "stop", "-dir", r.dir)
-	require.Equal(t, exitOK, code, stderr)
-	assert.Equal(t, "it stops\n", out)
+	stop(t, r.dir)
 	r.endsWith(t, exitStopped)
 	ok := func(args ...string) string {
 		t.Helper()
@@ -236,7 +246,7 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 	assert.Equal(t, "example is paused: no host of the crawl has this name (it has a.example, b.example); the rule is kept for when one comes\n", ok("pause", "example"))
 	ok("clear", "example")
 	assert.Equal(t, "1 URL added\n", ok("add", "http://g.example/1"))
-	code, _, stderr = operate(t, "delete", "-dir", r.dir, "g.example")
+	code, _, stderr := operate(t, "delete", "-dir", r.dir, "g.example")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, "this deletes what waits of g.example: 1 host, 1 URL now; nothing brings them back, so it wants -yes")
 	assert.Contains(t, ok("urls"), "g.example", "nothing was deleted")
@@ -280,7 +290,7 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 	assert.Contains(t, ok("repair", to), "; lost: nothing\n")
 	assert.FileExists(t, filepath.Join(to, keptConfig), "so resume goes on with it")
 	ok("clear", "a.example")
-	code, out, stderr = command(t, t.Context(), "-dir", r.dir, "-resolve", "*.example=127.0.0.1:1", "-retry-tries", "1", "-quarantine-after", "1", "-quarantine-probe", "1ms", "-probes", "1", "http://a.example/1")
+	code, out, stderr := command(t, t.Context(), "-dir", r.dir, "-resolve", "*.example=127.0.0.1:1", "-retry-tries", "1", "-quarantine-after", "1", "-quarantine-probe", "1ms", "-probes", "1", "http://a.example/1")
 	require.Equal(t, exitNothing, code, out+stderr)
 }
 
@@ -301,7 +311,7 @@ func TestACheckpointIsTakenOnDemand(t *testing.T) {
 // A socket that a killed process left does not keep a crawl from being reached.
 func TestASocketThatIsGone(t *testing.T) {
 	r := startCrawl(t)
-	_, _, _ = operate(t, "stop", "-dir", r.dir)
+	stop(t, r.dir)
 	r.endsWith(t, exitStopped)
 	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "console.sock"), nil, 0o600))
 	code, out, stderr := operate(t, "status", "-dir", r.dir)

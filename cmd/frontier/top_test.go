@@ -214,6 +214,6 @@ func TestStatusOfARecrawl(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &s))
 	assert.EqualValues(t, 50, s.Recrawl.Budget)
-	_, _, _ = operate(t, "stop", "-dir", r.dir)
+	stop(t, r.dir)
 	r.endsWith(t, exitStopped)
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
@@ -84,7 +85,10 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 	x.mu.Lock()
 	x.node, x.client, x.members, x.stop = node, client, n.Members, stop
 	x.mu.Unlock()
-	web, local := x.server(x.inside(node)), x.server(x)
+	operators := http.NewServeMux()
+	operators.Handle(Path, x)
+	operators.HandleFunc("GET "+console.EndPath, console.UntilEnd)
+	web, local := x.server(x.inside(node)), x.server(operators)
 	go func() { _ = web.Serve(at) }()
 	defer web.Close()
 	if n.Local != nil {
