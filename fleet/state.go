@@ -47,7 +47,7 @@ type PartitionState struct {
 	State     string     `json:"state"` // free, opening, held or open
 	Owner     string     `json:"owner,omitempty"`
 	Epoch     uint64     `json:"epoch,omitempty"`
-	Held      float64    `json:"held_s,omitempty"` // until leases of earlier owners have ended
+	Held      float64    `json:"held_s,omitempty"` // until leases of earlier owners have ended; if open, they may have
 	Log       *LogState  `json:"log,omitempty"`    // only its owner knows
 	Copy      *CopyState `json:"copy,omitempty"`
 }
@@ -103,7 +103,7 @@ func (n *Node) partitionState(p int, nodes []NodeState) PartitionState {
 		switch s.Epoch = cmp.Or(row.Epoch, e.Revision); {
 		case !row.Open:
 			s.State = "opening"
-		case s.Held > 0:
+		case s.Held > 0 && !e.old:
 			s.State = "held"
 		default:
 			s.State = "open"
@@ -157,7 +157,9 @@ func (s State) Lines() (lines []string) {
 		if p.Owner != "" {
 			about += fmt.Sprintf(" at %s, epoch %d", p.Owner, p.Epoch)
 		}
-		if p.Held > 0 {
+		if p.Held > 0 && p.State == "open" {
+			about += ", hosts may wait for " + span(p.Held)
+		} else if p.Held > 0 {
 			about += ", for " + span(p.Held)
 		}
 		if p.Log != nil {

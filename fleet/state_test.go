@@ -114,6 +114,17 @@ func TestEveryNodeKnowsTheState(t *testing.T) {
 		require.Contains(t, strings.Join(rest[second].State().Lines(), "\n"), fmt.Sprintf("held at %s, epoch ", second))
 		time.Sleep(time.Minute)
 		each(t, rest, "", "open", second)
+		engines[first].mu.Lock()
+		engines[first].cut = false
+		engines[first].mu.Unlock()
+		again, err := Join(t.Context(), nodes[first].o)
+		require.NoError(t, err)
+		synctest.Wait()
+		each(t, map[string]*Node{first: again}, "", "open", second)
+		require.Positive(t, again.State().Partitions[0].Held, "for all that it knows")
+		require.Contains(t, strings.Join(again.State().Lines(), "\n"), "open at "+second+", epoch ")
+		require.Contains(t, strings.Join(again.State().Lines(), "\n"), ", hosts may wait for ")
+		again.Close()
 		for _, n := range rest {
 			n.Close()
 		}

@@ -61,7 +61,8 @@ type copyRow struct {
 type seen struct {
 	Entry
 	at  time.Duration
-	row any // what Value says, once it was asked for
+	old bool // it was there when this node began to look: when it changed is not known
+	row any  // what Value says, once it was asked for
 }
 
 // view is what a node has seen of the table.
@@ -83,10 +84,10 @@ func newView(elapsed func() time.Duration) *view {
 func (v *view) take(entries []Entry) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now := v.elapsed()
+	now, old := v.elapsed(), len(v.entries) == 0
 	for _, e := range entries {
 		if e.Revision > v.entries[e.Key].Revision {
-			v.entries[e.Key] = seen{e, now, nil}
+			v.entries[e.Key] = seen{e, now, old, nil}
 			if strings.HasPrefix(e.Key, nodeKey) {
 				v.nodes = nil
 			}
