@@ -32,9 +32,14 @@ func (l *logger) Warnf(format string, v ...any) {
 	}
 }
 
+// Errorf has as a warning that another machine does not answer: it may be stopped, or not started yet.
 func (l *logger) Errorf(format string, v ...any) {
 	text := fmt.Sprintf(format, v...)
-	if l.last.Store(&text); l.to != nil {
+	switch l.last.Store(&text); {
+	case l.to == nil:
+	case strings.HasPrefix(text, "Error trying to connect to route"):
+		l.to.Warn("nats: " + text)
+	default:
 		l.to.Error("nats: " + text)
 	}
 }

@@ -2,8 +2,10 @@ package nats
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,4 +121,14 @@ func TestAnOldFolderReturns(t *testing.T) {
 	require.ErrorContains(t, err, "takes part no more")
 	x.All[1], err = enginetest.StartOf(Start)(t.Context(), x.Options[1])
 	require.NoError(t, err)
+}
+
+// That another machine is stopped, or has not started yet, is no error of this one.
+func TestAMachineThatIsAwayIsAWarning(t *testing.T) {
+	var out strings.Builder
+	l := &logger{to: slog.New(slog.NewTextHandler(&out, nil))}
+	l.Errorf("Error trying to connect to route (attempt %d): %v", 1, "connection refused")
+	require.Contains(t, out.String(), "level=WARN")
+	l.Errorf("no space")
+	require.Equal(t, 1, strings.Count(out.String(), "level=ERROR"), out.String())
 }

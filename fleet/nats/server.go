@@ -64,7 +64,7 @@ func serve(o *Options, name string, store bool) (*local, error) {
 func settings(o *Options, name string, store bool) (*server.Options, error) {
 	system := server.NewAccount(systemAccount)
 	set := &server.Options{
-		ServerName: name, DontListen: true, NoSigs: true, MaxPayload: recordMost + 1<<10, PingInterval: ping, MaxPingsOut: 2,
+		ServerName: name, DontListen: true, NoSigs: true, MaxPayload: recordMost + 1<<10, PingInterval: ping, MaxPingsOut: 2, ReconnectErrorReports: 60,
 		JetStream: store, StoreDir: o.Dir, SyncAlways: true, JetStreamMaxStore: cmp.Or(o.Quota, peer.DefaultQuota), JetStreamMaxMemory: 64 << 20,
 		Accounts: []*server.Account{system}, SystemAccount: systemAccount, NoAuthUser: "node",
 		Users: []*server.User{{Username: "node", Password: "node"}, {Username: systemAccount, Password: systemAccount, Account: system}},
