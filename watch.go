@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/attrs"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/notify"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Stats is a snapshot of counters. Logs and JSON show them under the same keys.
@@ -233,13 +234,16 @@ func (k EventKind) String() string {
 	return "invalid event kind"
 }
 
-// level is how loud an event is in the log. What an operator did is no warning.
+// level is how loud an event is in the log. What an operator did is no warning, and a store that has moved has not failed.
 func (e *Event) level() slog.Level {
 	if e.Kind == EventHostBlocked && (e.Scope != All() || e.Host == "") {
 		return slog.LevelInfo
 	}
 	switch e.Kind {
 	case EventStoreError:
+		if errors.Is(e.Err, storage.ErrMoved) {
+			return slog.LevelWarn
+		}
 		return slog.LevelError
 	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped, EventStoreWorks, EventLinksRefused, EventStalled:
 		return slog.LevelWarn

@@ -578,7 +578,8 @@ func (n *Node) Forget(ctx context.Context, node string) error {
 }
 
 // Leave hands over all partitions and ends the session, so that others need not wait for it. The node
-// is of no use after that.
+// is of no use after that. If it cannot do so before ctx ends, the others go on as after a crash: what was acknowledged
+// is there all the same.
 func (n *Node) Leave(ctx context.Context) error {
 	n.leaving.Store(leaves)
 	s := n.session.Load()
@@ -598,12 +599,17 @@ func (n *Node) Leave(ctx context.Context) error {
 	if err == nil {
 		err = s.write(ctx, func(r *sessionRow) { r.Dead = true })
 	}
-	n.stop(errors.New("fleet: the node has left"))
-	n.running.Wait()
-	if err != nil && !errors.Is(err, errSessionDead) {
-		return fmt.Errorf("fleet: leave: the others notice it only after TTL: %w", err)
+	if errors.Is(err, errSessionDead) {
+		err = nil
 	}
-	return nil
+	why := errors.New("fleet: the node has left")
+	if err != nil {
+		err = fmt.Errorf("fleet: leave: not handed over in time: %w", err)
+		why = errors.New("fleet: the node leaves without handing over")
+	}
+	n.stop(why)
+	n.running.Wait()
+	return err
 }
 
 // Close ends the node as if its process had died, but closes what it has open.

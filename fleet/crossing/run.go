@@ -109,7 +109,10 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 	x.log.Info("stopping: what is owned here is handed over")
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.Grace+n.Fleet.TTL)
 	defer cancel()
-	return node.Leave(end)
+	if err := node.Leave(end); err != nil {
+		x.log.Warn("stopped without handing over: nothing that was acknowledged is lost, and a majority of the machines goes on as after a crash", "error", err)
+	}
+	return nil
 }
 
 // failure returns why a context has ended, if not because it was asked to.

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -116,6 +117,21 @@ func TestAStoreThatFailsIsToldOnce(t *testing.T) {
 		require.Len(t, told, 3)
 		require.Equal(t, frontier.EventStoreError, told[2].Kind)
 	})
+}
+
+// A store that fails is an error in the log. One that another process has now is a warning: it works there.
+func TestAStoreThatMovedIsAWarning(t *testing.T) {
+	for err, level := range map[error]string{harness.ErrDisk: "ERROR", storage.ErrMoved: "WARN"} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			w := harness.NewStoredWorld(t, frontier.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))}, spill.Options{})
+			w.Machine.Faults.FailNth(spilltest.Write, 1, err)
+			_, failed := w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/"})
+			require.ErrorIs(t, failed, err)
+			synctest.Wait()
+			require.Contains(t, out.String(), "level="+level+` msg="store error"`)
+		})
+	}
 }
 
 // Bad outlinks are reported once a minute at most, however many pages have them. What limits
