@@ -254,12 +254,12 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return fmt.Errorf("-fleet-cert, -fleet-key and -fleet-ca: %w", err)
 	}
-	at := f.peers[f.node]
-	if len(f.log) == 0 { // the engine listens there
-		host, _, _ := net.SplitHostPort(at)
-		at = net.JoinHostPort(host, "0")
+	inside, err := net.Listen("tcp", f.peers[f.node]) // before there is a folder
+	if err == nil && len(f.log) == 0 { // the engine listens there
+		_ = inside.Close()
+		host, _, _ := net.SplitHostPort(f.peers[f.node])
+		inside, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
 	}
-	inside, err := net.Listen("tcp", at)
 	if err != nil {
 		return fmt.Errorf("-fleet-peers: %w", err)
 	}

@@ -4,13 +4,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/seed-7440039f/frontier"
 )
 
 // input opens the file that a command names, or the standard input.
@@ -31,14 +35,14 @@ func input(cmd *cli.Command) (io.ReadCloser, error) {
 func importCommand() *cli.Command {
 	c := operating("import", "[FILE]", "read what export wrote, or a list of URLs, into a crawl or a new folder", nil)
 	c.Action = func(ctx context.Context, cmd *cli.Command) (err error) {
-		in, err := input(cmd) // first: a missing file must not leave a new folder
+		in, err := input(cmd) // first: what cannot be read must not leave a new folder
 		if err != nil {
 			return err
 		}
 		defer in.Close()
-		lines := bufio.NewReader(in)
-		if _, err := lines.Peek(1); err == io.EOF {
-			return errors.New("there is nothing to import: the input is empty")
+		lines := bufio.NewReaderSize(in, 64<<10)
+		if err := checkFirst(ctx, lines); err != nil {
+			return err
 		}
 		crawl, err := reachOrBegin(ctx, cmd.String("dir"))
 		if err != nil {
@@ -55,6 +59,31 @@ func importCommand() *cli.Command {
 		return fmt.Errorf("%d of %d lines are no URLs, and were passed over", x.Bad, x.Lines)
 	}
 	return c
+}
+
+// checkFirst reads ahead, and fails if there is nothing to import, or the first line is none of an export that this
+// version reads.
+func checkFirst(ctx context.Context, lines *bufio.Reader) error {
+	begin, err := lines.Peek(1)
+	if err == io.EOF {
+		return errors.New("there is nothing to import: the input is empty")
+	} else if err != nil || begin[0] != '{' {
+		return err
+	}
+	begin, _ = lines.Peek(lines.Buffered())
+	first, _, whole := bytes.Cut(begin, []byte("\n"))
+	if !whole {
+		return nil
+	}
+	f, err := frontier.Open(ctx, frontier.Options{}) // in memory
+	if err != nil {
+		return err
+	}
+	_, err = f.Import(ctx, strings.NewReader(string(first)+"\n{\"end\":1}\n"), frontier.ImportOptions{})
+	if wrong, ok := errors.AsType[*frontier.LineError](err); ok {
+		err = wrong // the first
+	}
+	return join(err, f.Close())
 }
 
 // reachOrBegin finds a folder's crawl, or begins one if the folder is missing or empty.

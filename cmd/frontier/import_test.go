@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,12 +44,21 @@ func TestImportBegins(t *testing.T) {
 func TestImportBeginsNothing(t *testing.T) {
 	tmp := t.TempDir()
 	dir := filepath.Join(tmp, "state")
-	for _, args := range [][]string{{filepath.Join(tmp, "missing")}, {"-", "too many"}, {os.DevNull}} {
-		code, _, _ := operate(t, append([]string{"import", "-dir", dir}, args...)...)
+	other, list := t.TempDir(), filepath.Join(tmp, "list")
+	damaged, newer := filepath.Join(other, "damaged"), filepath.Join(other, "newer")
+	require.NoError(t, os.WriteFile(damaged, []byte("{\"frontier\":1\n"), 0o644))
+	require.NoError(t, os.WriteFile(newer, []byte(`{"frontier":99,"time":"2026-03-01T12:00:00.000Z","key":"00112233445566778899aabbccddeeff"}`+"\n"), 0o644))
+	for _, args := range [][]string{{filepath.Join(tmp, "missing")}, {"-", "too many"}, {os.DevNull}, {damaged}, {newer}} {
+		code, _, said := operate(t, append([]string{"import", "-dir", dir}, args...)...)
 		assert.NotEqual(t, exitOK, code)
+		assert.NotContains(t, said, "line 2")
 		assert.NoDirExists(t, dir)
 	}
-	list := filepath.Join(tmp, "list")
+	unreadable, err := os.Open(other) // a folder
+	require.NoError(t, err)
+	defer unreadable.Close()
+	assert.Equal(t, exitError, run(t.Context(), []string{"import", "-dir", dir}, unreadable, io.Discard, io.Discard))
+	assert.NoDirExists(t, dir)
 	require.NoError(t, os.WriteFile(list, []byte("http://a.example/\n"), 0o644))
 	code, _, stderr := operate(t, "import", "-dir", tmp, list)
 	assert.Equal(t, exitUsage, code)

@@ -293,6 +293,12 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 	if s.fleet.name != "" {
 		return s.join(ctx, log)
 	}
+	if !exists(filepath.Join(s.dir, manifest)) { // a server that cannot listen begins no folder
+		free, err := s.listen()
+		if free.close(); err != nil && !errors.Is(err, fs.ErrNotExist) { // a socket may be in the new folder
+			return err
+		}
+	}
 	store, err := openStore(s.dir, spill.Options{Sync: s.sync, MemoryBudget: storeMemory(s.memory), Logger: log})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -157,6 +158,25 @@ func TestAServerIsStopped(t *testing.T) {
 		_, end, _ := serving(t, "-dir", dir)
 		stop(t, dir)
 		assert.Zero(t, end())
+	}
+}
+
+// A server that cannot listen leaves no folder that was not there.
+func TestAServerThatCannotListenBeginsNothing(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	dir, at := filepath.Join(t.TempDir(), "new", "state"), taken.Addr().String()
+	for _, args := range [][]string{
+		{"-http", at, "-grpc", "off"},
+		{"-http", "127.0.0.1:0", "-grpc", at},
+		{"-http", "127.0.0.1:0", "-grpc", "off", "-fleet", "test", "-node", "a", "-fleet-peers", "a=" + at, "-fleet-partitions", "2"},
+		{"-http", "127.0.0.1:0", "-grpc", "off", "-fleet", "test", "-node", "a", "-fleet-peers", "a=" + at, "-fleet-engine", "nats"},
+	} {
+		status, _, said := typing(t, append([]string{"serve", "-dir", dir}, args...)...)
+		assert.Equal(t, exitError, status)
+		assert.Contains(t, said, at)
+		assert.NoDirExists(t, filepath.Dir(dir), "%v", args)
 	}
 }
 
