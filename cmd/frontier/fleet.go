@@ -255,7 +255,7 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		return fmt.Errorf("-fleet-cert, -fleet-key and -fleet-ca: %w", err)
 	}
 	inside, err := net.Listen("tcp", f.peers[f.node]) // before there is a folder
-	if err == nil && len(f.log) == 0 { // the engine listens there
+	if err == nil && len(f.log) == 0 {                // the engine listens there
 		_ = inside.Close()
 		host, _, _ := net.SplitHostPort(f.peers[f.node])
 		inside, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
