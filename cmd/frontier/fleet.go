@@ -75,6 +75,26 @@ func askFleet(ctx context.Context, dir, method, query string) (state *fleet.Stat
 	return state, err
 }
 
+// stopMachine ends the process of the machine whose folder this is: the folder's Console may be another machine's.
+func stopMachine(ctx context.Context, cmd *cli.Command, dir string) error {
+	s, err := askFleet(ctx, dir, "GET", "")
+	if err != nil {
+		return err
+	}
+	path, err := socketPath(filepath.Join(dir, "fleet"))
+	if err != nil {
+		return err
+	}
+	machine := console.Dial(path)
+	defer machine.Close()
+	return awaitEnd(ctx, machine, func() error {
+		if _, err := askFleet(ctx, dir, "POST", "?stop="+s.Node); err != nil {
+			return err
+		}
+		return newPrinter(cmd).result(console.Result{Said: "machine " + s.Node + " stops, and hands over what it has"})
+	})
+}
+
 func drainCommand() *cli.Command {
 	return &cli.Command{
 		Name: "drain", Usage: "let a machine of a fleet hand the frontier over, and take it no more until it is started again",
@@ -203,14 +223,10 @@ func (f *fleetFlags) judge(s *server) {
 			s.badItem("fleet-log", x, "others may read it on its way: want https, or an address of loopback")
 		}
 	}
-	if len(f.log) == 0 {
-		s.badIf(exists(filepath.Join(s.dir, f.engine, elsewhere)), "the fleet of the folder "+s.dir+" has its log at servers of its own: want their URLs", "fleet-log")
-	} else {
-		s.badIf(f.engine != "etcd", "only a cluster of etcd can keep the log: want etcd, or no -fleet-log", "fleet-engine")
-		if at := filepath.Join(s.dir, f.engine, "member"); exists(at) {
-			s.bad("this machine has a server of its own, in "+at, "fleet-log")
-		}
-	}
+	own, other := filepath.Join(s.dir, f.engine, "member"), filepath.Join(s.dir, f.engine, elsewhere)
+	s.badIf(len(f.log) == 0 && exists(other), "the fleet of the folder "+s.dir+" has its log at servers of its own: want their URLs", "fleet-log")
+	s.badIf(len(f.log) > 0 && exists(own), "this machine has a server of its own, in "+own, "fleet-log")
+	s.badIf(len(f.log) > 0 && f.engine != "etcd", "only etcd can keep the log elsewhere: want etcd, or no -fleet-log", "fleet-engine")
 	s.badIf(f.ttl < 5*time.Second || f.ttl > time.Hour, "want 5s to 1h", "fleet-ttl")
 	switch given := f.cert != "" && f.key != "" && f.ca != ""; {
 	case !given && f.cert+f.key+f.ca != "":

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -33,22 +32,7 @@ func stopCommand() *cli.Command {
 		if err := noMore(cmd.Args().Slice()); err != nil || dir == "" || engineOf(dir) == "" {
 			return alone(ctx, cmd)
 		}
-		s, err := askFleet(ctx, dir, "GET", "") // the Console of the folder may be another machine's
-		if err != nil {
-			return err
-		}
-		path, err := socketPath(filepath.Join(dir, "fleet"))
-		if err != nil {
-			return err
-		}
-		machine := console.Dial(path)
-		defer machine.Close()
-		return awaitEnd(ctx, machine, func() error {
-			if _, err := askFleet(ctx, dir, "POST", "?stop="+s.Node); err != nil {
-				return err
-			}
-			return newPrinter(cmd).result(console.Result{Said: "machine " + s.Node + " stops, and hands over what it has"})
-		})
+		return stopMachine(ctx, cmd, dir)
 	}
 	return c
 }

@@ -306,20 +306,6 @@ func (l *Log) Recent(n int) ([]Record, error) {
 	return all, nil
 }
 
-// Find returns the newest record of a URL, spelled as in the log; ok is false if there is none.
-func (l *Log) Find(url string) (r Record, ok bool, err error) {
-	if l.path != "" {
-		return l.View.Find(url)
-	}
-	all, err := l.Recent(remembered)
-	for _, r := range all {
-		if r.URL == url {
-			return r, true, nil
-		}
-	}
-	return Record{}, false, err
-}
-
 // Close records that the run ended normally, and closes the file. Closing again does nothing.
 func (l *Log) Close() error {
 	err := l.Add(Record{Outcome: Closed})

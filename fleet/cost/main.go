@@ -290,10 +290,7 @@ func (b *bench) fetch(to func(host string) string) (string, error) {
 		for _, l := range got.Leases {
 			fmt.Fprintf(&body, `{"lease":%q,"add":[`, l.Lease)
 			for i := range *links {
-				if i > 0 {
-					body.WriteByte(',')
-				}
-				fmt.Fprintf(&body, `{"url":"http://%s/%d"}`, to(l.Host), b.next.Add(1))
+				fmt.Fprintf(&body, `%s{"url":"http://%s/%d"}`, ","[:min(i, 1)], to(l.Host), b.next.Add(1))
 			}
 			body.WriteString("]}\n")
 		}

@@ -45,9 +45,6 @@ func Connect(ctx context.Context, o Cluster) (*Engine, error) {
 	if !fleet.IsName(o.Fleet) {
 		return nil, fmt.Errorf("fleet: etcd: the fleet is %q; want a name of letters, digits, dots, underscores and hyphens", o.Fleet)
 	}
-	if o.TLS == nil {
-		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: o.URLs, TLS: o.TLS, DialKeepAliveTime: aliveAgain, DialKeepAliveTimeout: aliveTime, PermitWithoutStream: true,
 		MaxCallSendMsgSize: 4 << 20, Logger: zap.NewNop(),
