@@ -261,6 +261,21 @@ func TestAFleetDividesItsHosts(t *testing.T) {
 	require.NotContains(t, string(log), "level=ERROR")
 }
 
+// comeAgain takes n pages after a machine has died: none before its last lease, until then, and the delay have ended, none
+// that is done, and the one that was out.
+func comeAgain(ctx context.Context, t *testing.T, f *client.Client, until time.Time, done, out string, n int) {
+	got := map[string]bool{done: true}
+	for range n {
+		l, err := f.Next(ctx)
+		require.NoError(t, err)
+		require.False(t, time.Now().Before(until.Add(900*time.Millisecond)), "%s %v before the last lease and the delay have ended", l.Entry.URL, time.Until(until))
+		require.False(t, got[l.Entry.URL], l.Entry.URL)
+		got[l.Entry.URL] = true
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+	}
+	require.True(t, got[out])
+}
+
 // A frontier outlives the machine that has it. What was acknowledged is there; no host is contacted
 // before the leases have ended that the dead machine had handed out. A machine that is stopped hands over.
 func TestAFleetOutlivesItsMachines(t *testing.T) {
@@ -344,18 +359,7 @@ func outlives(t *testing.T, more ...string) {
 	within(time.Minute, "taken over", func() bool { return others[1].ready() })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	got := map[string]bool{first.Entry.URL: true}
-	for range 3 {
-		l, err := f.Next(ctx)
-		if err != nil {
-			fail(err.Error())
-		}
-		require.False(t, time.Now().Before(until.Add(900*time.Millisecond)), "%s %v before the last lease and the delay have ended", l.Entry.URL, time.Until(until))
-		require.False(t, got[l.Entry.URL], l.Entry.URL)
-		got[l.Entry.URL] = true
-		require.NoError(t, f.Done(l, frontier.Outcome{}))
-	}
-	require.True(t, got[second.Entry.URL])
+	comeAgain(ctx, t, f, until, first.Entry.URL, second.Entry.URL, 3)
 	_, err = f.Add(ctx, frontier.Entry{URL: "http://h9.example/"})
 	require.NoError(t, err)
 	require.NoError(t, f.Close())

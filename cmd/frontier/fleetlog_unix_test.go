@@ -81,16 +81,7 @@ func TestAFleetWithACluster(t *testing.T) {
 	f = b.client(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	got := map[string]bool{first.Entry.URL: true}
-	for range 2 {
-		l, err := f.Next(ctx)
-		require.NoError(t, err)
-		require.False(t, time.Now().Before(until.Add(900*time.Millisecond)), "%s is early", l.Entry.URL)
-		require.False(t, got[l.Entry.URL], l.Entry.URL)
-		got[l.Entry.URL] = true
-		require.NoError(t, f.Done(l, frontier.Outcome{}))
-	}
-	require.True(t, got[second.Entry.URL])
+	comeAgain(ctx, t, f, until, first.Entry.URL, second.Entry.URL, 2)
 	require.NoError(t, f.Close())
 
 	a.start(t, "a="+freePort(t), more...) // with an empty folder

@@ -54,7 +54,7 @@ func (x *twins) scope() string {
 	return one(x, "*", "*", "*.example", "*.co.uk", "*.site0.example", "*.www.site1.example", "*.Site2.Example.", one(x, x.hosts...), one(x, x.hosts...), one(x, x.hosts...), "WWW.Site0.Example.", "http://www.site1.example/", "a b")
 }
 
-func wide(scope string) bool { return scope == "*" || scope == "*.example" || scope == "*.co.uk" }
+func wide(scope string) bool   { return scope == "*" || scope == "*.example" || scope == "*.co.uk" }
 func (x *twins) crawl() string { return one(x, "news", "news", "shop", "DEFAULT", " news ", "none") }
 
 // page returns a URL, and the host that politeness is owed to, or none.

@@ -1,9 +1,11 @@
 package route
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -442,4 +444,24 @@ func TestAnArrayOfOthersThanObjects(t *testing.T) {
 	}
 	bad := x.ok("POST", "/v1/urls", "\n[{\"url\":\"http://a.example/\"},\n{\"url\":\"x\"}]", "Content-Type", "application/json")["bad"].([]any)
 	assert.EqualValues(t, 2, bad[0].(map[string]any)["line"], "objects count")
+}
+
+// A fleet says itself when no machine has a partition. A part that says nothing is worth a warning there, too.
+func TestAPartThatIsAway(t *testing.T) {
+	vacant := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer vacant.Close()
+	for _, c := range []struct {
+		at    string
+		fleet bool
+		warns bool
+	}{{vacant.URL, false, true}, {vacant.URL, true, false}, {"http://127.0.0.1:1", true, true}} {
+		var log bytes.Buffer
+		r, err := New(Options{Parts: map[string][]string{"0": {c.at}}, Fleet: c.fleet, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		w := httptest.NewRecorder()
+		r.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/v1/stats", nil))
+		require.NoError(t, r.Close())
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.Equal(t, c.warns, strings.Contains(log.String(), "a part does not answer"), log.String())
+	}
 }

@@ -75,7 +75,8 @@ func (c *call) open(ctx context.Context, p *part, a asking) (*http.Response, err
 		default:
 			err = busy("part %s does not answer: %v", p.name, err)
 		}
-		if p.at.CompareAndSwap(at, (at+1)%int32(len(p.bases))) && !p.resting() {
+		known := c.r.o.Fleet && res != nil // a fleet says itself that no machine has a partition
+		if p.at.CompareAndSwap(at, (at+1)%int32(len(p.bases))) && !p.resting() && !known {
 			c.r.o.Logger.Warn("a part does not answer", "partition", p.name, "address", p.bases[at], "error", err)
 		}
 	}
