@@ -64,6 +64,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/internal/lasting"
 )
 
 // Options configure a Console. The zero value allows reading.
@@ -291,7 +292,7 @@ func (c *Console) take(now time.Time) {
 func (c *Console) Local() http.Handler {
 	mux := http.NewServeMux()
 	c.routes(mux, func(h http.HandlerFunc) http.Handler { return h })
-	mux.HandleFunc("GET "+EndPath, UntilEnd)
+	mux.HandleFunc("GET "+lasting.Path, lasting.UntilEnd)
 	return c.limited(mux)
 }
 

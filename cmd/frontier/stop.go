@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/internal/lasting"
 )
 
 // stopTime is how long stop waits: for requests or fetches under way, for handing over, and for closing.
@@ -43,7 +44,7 @@ func awaitEnd(ctx context.Context, process *console.Client, stop func() error) e
 	defer cancel()
 	runs, w := io.Pipe()
 	defer runs.Close()
-	go func() { w.CloseWithError(process.Ask(waiting, "GET", console.EndPath, nil, w)) }()
+	go func() { w.CloseWithError(process.Ask(waiting, "GET", lasting.Path, nil, w)) }()
 	if _, err := runs.Read(make([]byte, 1)); err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/fleet"
+	"github.com/seed-7440039f/frontier/internal/lasting"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -87,7 +87,7 @@ func (x *Crossing) Run(ctx context.Context, n Node) error {
 	x.mu.Unlock()
 	operators := http.NewServeMux()
 	operators.Handle(Path, x)
-	operators.HandleFunc("GET "+console.EndPath, console.UntilEnd)
+	operators.HandleFunc("GET "+lasting.Path, lasting.UntilEnd)
 	web, local := x.server(x.inside(node)), x.server(operators)
 	go func() { _ = web.Serve(at) }()
 	defer web.Close()

@@ -1,6 +1,6 @@
-// This file tells programs on this machine when this process has ended.
-
-package console
+// Package lasting lets programs on this machine see when this process has ended. It owns the connections over which
+// they wait.
+package lasting
 
 import (
 	"io"
@@ -9,25 +9,24 @@ import (
 	"sync"
 )
 
-// EndPath is where UntilEnd answers.
-const EndPath = "/api/end"
+// Path is where UntilEnd answers.
+const Path = "/api/end"
 
-// lasting are connections that only the end of the process closes.
-var lasting struct {
+var (
 	mu    sync.Mutex
 	conns []net.Conn // guarded by mu; what is not referenced would be closed as garbage
-}
+)
 
 // UntilEnd answers with a line, over a connection that this process never closes. The kernel does when the process has
-// ended, however that came. Local has it at EndPath.
+// ended, however that came.
 func UntilEnd(w http.ResponseWriter, _ *http.Request) {
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		writeJSON(w, http.StatusNotImplemented, map[string]string{"error": "console: " + err.Error()})
+		http.Error(w, err.Error(), http.StatusNotImplemented)
 		return
 	}
-	lasting.mu.Lock()
-	defer lasting.mu.Unlock()
-	lasting.conns = append(lasting.conns, c)
+	mu.Lock()
+	defer mu.Unlock()
+	conns = append(conns, c)
 	_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nthis process runs\n")
 }
