@@ -37,7 +37,7 @@ func cluster(t *testing.T) string {
 // Each machine names its own address only, one of two goes on alone, and one with a new disk takes part at once.
 func TestAFleetWithACluster(t *testing.T) {
 	if testing.Short() {
-		t.Skip("three processes take half a minute: -short")
+		t.Skip("processes that die take a while: -short")
 	}
 	more := []string{"-fleet-log", cluster(t)}
 	dir := t.TempDir()

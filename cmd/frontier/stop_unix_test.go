@@ -33,10 +33,10 @@ func started(t *testing.T, until string, args ...string) (cmd *exec.Cmd, log *lo
 	return cmd, log
 }
 
-// ended fails unless a process has ended, but for what the system does at its end.
+// ended fails unless a process has ended: only the system may have something to do.
 func ended(t *testing.T, cmd *exec.Cmd, log any) (status int) {
 	t.Helper()
-	over := time.AfterFunc(500*time.Millisecond, func() { t.Errorf("the process goes on:\n%s", log) })
+	over := time.AfterFunc(3*time.Second, func() { t.Errorf("the process goes on:\n%s", log) })
 	_ = cmd.Wait()
 	over.Stop()
 	return cmd.ProcessState.ExitCode()
@@ -51,8 +51,9 @@ func TestStopWaitsForTheEnd(t *testing.T) {
 		return dir
 	}
 	t.Run("a server finishes its requests", func(t *testing.T) {
+		t.Parallel()
 		dir := filepath.Join(folder(), "state")
-		cmd, log := started(t, "msg=serving", "serve", "-dir", dir, "-http", "127.0.0.1:0", "-grpc", "off", "-grace", "2s")
+		cmd, log := started(t, "msg=serving", "serve", "-dir", dir, "-http", "127.0.0.1:0", "-grpc", "off", "-grace", "6s")
 		c, err := net.Dial("tcp", regexp.MustCompile(`msg=serving http=(\S+)`).FindStringSubmatch(log.String())[1])
 		require.NoError(t, err)
 		defer c.Close()
@@ -60,7 +61,7 @@ func TestStopWaitsForTheEnd(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(100 * time.Millisecond) // it reads the request
 
-		ctx, ctrlC := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx, ctrlC := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer ctrlC()
 		var out, said bytes.Buffer
 		assert.Equal(t, exitError, run(ctx, []string{"stop", "-dir", dir}, nil, &out, &said))
@@ -74,13 +75,14 @@ func TestStopWaitsForTheEnd(t *testing.T) {
 		require.NoError(t, os.Rename(dir, dir+"-moved"))
 	})
 	t.Run("a crawl finishes its fetches", func(t *testing.T) {
+		t.Parallel()
 		arrived, gate := make(chan bool, 1000), make(chan bool)
 		web := httptest.NewServer(slowly(arrived, gate))
 		defer web.Close()
 		dir := filepath.Join(folder(), "state")
 		cmd, log := started(t, "the crawl has a page", "crawl", "-dir", dir, "-page", "127.0.0.1:0", "-no-groups", "-resolve", "*.example="+strings.TrimPrefix(web.URL, "http://"), "http://a.example/1")
 		<-arrived
-		time.AfterFunc(time.Second, func() { close(gate) })
+		time.AfterFunc(5*time.Second, func() { close(gate) })
 		code, _, wrong := operate(t, "stop", "-dir", dir)
 		assert.Equal(t, exitStopped, ended(t, cmd, log))
 		assert.Zero(t, code, wrong)

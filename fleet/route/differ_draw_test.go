@@ -20,7 +20,7 @@ func times(n int, f func() string) (all []string) {
 // one returns one of some values.
 func one[T any](x *twins, of ...T) T { return of[x.IntN(len(of))] }
 
-// some returns members of an object, each of which is there in one of n cases. It has one of the values behind the colon.
+// some returns members of an object. Each is there in one of n cases, with one of the values behind the colon.
 func (x *twins) some(n int, members ...string) (s string) {
 	for _, m := range members {
 		if name, values, _ := strings.Cut(m, ":"); x.IntN(n) == 0 {
