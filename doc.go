@@ -252,5 +252,6 @@ package frontier
 // files), watchlock (the mutex), drift, lab, layers, ratchet, typecheck, modules, doccheck (for
 // tests), reply and failure (what an answer of a server means), media (its type and encoding), lenient
 // (odd ones made well formed), jsonl (lines of JSON), addrgroup (hosts of one address), urllist (lists of URLs), unit
-// (durations without one), faults (all that is wrong with settings), tempfile (files that a kill leaves nowhere).
+// (durations without one), faults (all that is wrong with settings), tempfile (files that a kill leaves nowhere), lasting (when a
+// process has ended).
 // "go run ./internal/layers" draws all packages and who imports whom.
