@@ -261,6 +261,23 @@ func TestAFleetDividesItsHosts(t *testing.T) {
 	require.NotContains(t, string(log), "level=ERROR")
 }
 
+// onePageIsOut adds n pages of as many hosts, takes two, and ends the first. The lease of the other ends before until.
+func onePageIsOut(t *testing.T, at *machine, n int) (done, out string, until time.Time) {
+	f := at.client(t)
+	for i := range n {
+		_, err := f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
+		require.NoError(t, err)
+	}
+	first, err := f.Next(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, f.Done(first, frontier.Outcome{}))
+	second, err := f.Next(t.Context())
+	require.NoError(t, err)
+	until = time.Now().Add(6 * time.Second)
+	require.NoError(t, f.Close())
+	return first.Entry.URL, second.Entry.URL, until
+}
+
 // comeAgain takes n pages after a machine has died: none before its last lease, until then, and the delay have ended, none
 // that is done, and the one that was out.
 func comeAgain(ctx context.Context, t *testing.T, f *client.Client, until time.Time, done, out string, n int) {
@@ -340,26 +357,14 @@ func outlives(t *testing.T, more ...string) {
 	require.Equal(t, http.StatusNotFound, a.StatusCode)
 	_, said = drained.get("/v1/fleet")
 	require.NotContains(t, said, `"draining":true`)
-	f := others[0].client(t)
-	for i := range 4 {
-		_, err := f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
-		require.NoError(t, err)
-	}
-	first, err := f.Next(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, f.Done(first, frontier.Outcome{}))
-	second, err := f.Next(t.Context())
-	require.NoError(t, err)
-	until := time.Now().Add(6 * time.Second) // of that lease, at the latest
-	require.NoError(t, f.Close())
-
+	done, left, until := onePageIsOut(t, others[0], 4)
 	require.NoError(t, owner.cmd.Process.Kill())
 	_ = owner.cmd.Wait()
-	f = others[1].client(t)
+	f := others[1].client(t)
 	within(time.Minute, "taken over", func() bool { return others[1].ready() })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	comeAgain(ctx, t, f, until, first.Entry.URL, second.Entry.URL, 3)
+	comeAgain(ctx, t, f, until, done, left, 3)
 	_, err = f.Add(ctx, frontier.Entry{URL: "http://h9.example/"})
 	require.NoError(t, err)
 	require.NoError(t, f.Close())

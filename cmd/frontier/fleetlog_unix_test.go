@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/server/v3/embed"
-
-	"github.com/seed-7440039f/frontier"
 )
 
 // cluster starts an etcd server.
@@ -61,27 +58,16 @@ func TestAFleetWithACluster(t *testing.T) {
 		return m
 	}
 	a := start("a")
-	f := a.client(t)
-	for i := range 3 {
-		_, err := f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
-		require.NoError(t, err)
-	}
-	first, err := f.Next(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, f.Done(first, frontier.Outcome{}))
-	second, err := f.Next(t.Context())
-	require.NoError(t, err)
-	until := time.Now().Add(6 * time.Second) // of that lease, at the latest
-	require.NoError(t, f.Close())
+	done, left, until := onePageIsOut(t, a, 3)
 	b := start("b")
 	require.NoError(t, a.cmd.Process.Kill())
 	_ = a.cmd.Wait()
 	require.NoError(t, os.RemoveAll(a.dir))
 
-	f = b.client(t)
+	f := b.client(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	comeAgain(ctx, t, f, until, first.Entry.URL, second.Entry.URL, 2)
+	comeAgain(ctx, t, f, until, done, left, 2)
 	require.NoError(t, f.Close())
 
 	a.start(t, "a="+freePort(t), more...) // with an empty folder

@@ -141,7 +141,7 @@ func (x *Crossing) Dial(name string, partition int) net.Conn {
 		}
 	}
 	near, far := net.Pipe()
-	go x.lead(at, far, from, true)
+	go x.lead(at, far, from, local != nil)
 	return near
 }
 
@@ -216,16 +216,17 @@ func (x *Crossing) pipe(at gate, c net.Conn, from string) bool {
 	if to == nil {
 		return false
 	}
-	both := make(chan struct{}, 2)
-	end := func() {
-		_ = c.Close()
-		_ = to.Close()
-		both <- struct{}{}
-	}
-	go func() { _, _ = io.Copy(to.Conn, c); end() }()
-	go func() { _, _ = io.Copy(c, to.r); end() }()
-	<-both
-	<-both
+	x.mu.Lock()
+	x.open[c] = x.open[to.Conn] // a client that neither reads nor writes is cut, too
+	x.mu.Unlock()
+	var both sync.WaitGroup
+	end := func() { _, _ = c.Close(), to.Close() }
+	both.Go(func() { _, _ = io.Copy(to.Conn, c); end() })
+	both.Go(func() { _, _ = io.Copy(c, to.r); end() })
+	both.Wait()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.open, c)
 	return true
 }
 

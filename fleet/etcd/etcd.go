@@ -45,7 +45,8 @@ const (
 
 // Engine is a fleet.Engine on a server in this process, or on those of a Cluster.
 type Engine struct {
-	server  *embed.Etcd // nil: there is none in this process
+	server  *embed.Etcd  // nil: there is none in this process
+	failed  <-chan error // of the server
 	client  *clientv3.Client
 	scheme  string // of the servers' addresses
 	appends appends
@@ -78,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 		if err = o.Has(); err != nil {
 			break
 		}
-		e := &Engine{server: server, client: v3client.New(server.Server), scheme: cfg.AdvertisePeerUrls[0].Scheme}
+		e := &Engine{server: server, failed: server.Err(), client: v3client.New(server.Server), scheme: cfg.AdvertisePeerUrls[0].Scheme}
 		e.appends.kv = e.client
 		return e, nil
 	case err = <-server.Err():
@@ -123,12 +124,7 @@ func config(o *Options) (*embed.Config, error) {
 }
 
 // Failed returns a channel on which an error arrives if the server dies.
-func (e *Engine) Failed() <-chan error {
-	if e.server == nil {
-		return nil
-	}
-	return e.server.Err()
-}
+func (e *Engine) Failed() <-chan error { return e.failed }
 
 // Close stops the server.
 func (e *Engine) Close() error {

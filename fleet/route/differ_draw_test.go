@@ -241,7 +241,7 @@ func (x *twins) draw() request {
 	case 29:
 		return request{method: "DELETE", path: "/v1/hosts/" + esc(x.host()) + "/urls" + x.params(q("crawl", x.crawl()), one(x, "forget=true", "forget=1", "forget=x"))}
 	case 30:
-		return request{method: "DELETE", path: one(x, "/v1/leases/"+x.lease(), "/v1/leases/"+x.lease()+"?a=1", "/v1/leases"+x.params(q("scope", x.scope()), "client=nobody"))}
+		return request{method: "DELETE", path: one(x, "/v1/leases/"+x.lease(), "/v1/leases/"+x.lease()+"?a=1", "/v1/leases"+x.params(q("scope", x.scope()), "client=stranger"))}
 	case 31:
 		if x.IntN(3) == 0 {
 			u, _ := x.page()
@@ -258,7 +258,7 @@ func (x *twins) draw() request {
 		"/v1/list"+x.params(q("crawl", x.crawl()), q("host", host), one(x, "finished=true", "finished=false"), "n=1000", "after="), "/v1/list?finished=x", "/v1/list?after=&n="+one(x, "2", "3", "x", "-1"),
 		"/v1/hosts"+x.params(scope, one(x, "n=2", "n=3", "n=0", "n=x"), one(x, "reason=paused", "reason=x"), one(x, "match=site1", "match=SHOP"), one(x, "sort=domain", "sort=x"), one(x, "sunk=true", "sunk=x"), "a=1"),
 		"/v1/hosts?sort=waiting"+strings.Replace(x.params(scope), "?", "&", 1), "/v1/hosts/"+esc(host), "/v1/rules", "/v1/rules/"+esc(x.scope()), "/v1/rules?a=1", "/v1/crawls", "/v1/crawls/"+crawl, "/v1/crawls?a=1", "/v1/crawls/"+crawl+"?a=1",
-		"/v1/crawls/"+crawl+"/queues"+x.params("n=100", one(x, "n=x", "n=-1"), "after=", "a=1"), "/v1/leases"+x.params(scope, "client=nobody", one(x, "n=1000", "n=x", "n=0")), "/v1/due"+x.params(one(x, "n=5", "n=x")),
+		"/v1/crawls/"+crawl+"/queues"+x.params("n=100", one(x, "n=x", "n=-1"), "after=", "a=1"), "/v1/leases"+x.params(scope, "client=stranger", one(x, "n=1000", "n=x", "n=0")), "/v1/due"+x.params(one(x, "n=5", "n=x")),
 		"/v1/stats", "/v1/stats?a=1", "/livez", "/readyz", "/v1/openapi.json", "/v1/nothing", "/v1//urls", "/v1/urls", "/nothing")}
 }
 
@@ -270,7 +270,7 @@ func (x *twins) action() request {
 	limit := map[bool]string{true: "9000", false: "9"}[wide(scope)]
 	takes := map[string]string{
 		"block": `for:"1m"|"-1m"`, "delay": `delay:{"fixed":"2s"}|7`, "concurrency": "n:2|-1", "priority": "n:3|99", "standing": "n:-2|1|0|99", "limit": `limits:{"waiting":` + limit + `}|{}`,
-		"host-limit": `limits:{"served":9}`, "delete": "dry:true|false", "end-leases": `client:"nobody"`,
+		"host-limit": `limits:{"served":9}`, "delete": "dry:true|false", "end-leases": `client:"stranger"`,
 	}
 	s := fmt.Sprintf(`{"do":%q`, do)
 	switch {
