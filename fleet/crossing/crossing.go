@@ -202,7 +202,7 @@ func (x *Crossing) lead(to gate, c net.Conn, from string, further bool) {
 	x.mu.Lock()
 	local := x.here[to]
 	x.mu.Unlock()
-	if local != nil && local.hand(c, from) || further && x.pipe(to, c, from) {
+	if local != nil && local.hand(c, from) || further && x.pipe(c, x.cross(to, from)) {
 		return
 	}
 	if l := x.absent[to.name]; l == nil || !l.hand(c, from) {
@@ -210,9 +210,8 @@ func (x *Crossing) lead(to gate, c net.Conn, from string, further bool) {
 	}
 }
 
-// pipe connects a client with another machine, and reports whether that was possible.
-func (x *Crossing) pipe(at gate, c net.Conn, from string) bool {
-	to := x.cross(at, from)
+// pipe connects a client with another machine. Nil: that is not possible, and it returns false.
+func (x *Crossing) pipe(c net.Conn, to *crossed) bool {
 	if to == nil {
 		return false
 	}

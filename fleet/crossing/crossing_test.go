@@ -1,6 +1,7 @@
 package crossing
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -62,6 +63,24 @@ func TestClientsOfAMachineThatComesAndGoes(t *testing.T) {
 	client.CloseIdleConnections()
 	require.NoError(t, l.Close())
 	x.Close()
+}
+
+// A client that neither reads nor writes is cut with its connection to another machine, and leaves its slot.
+func TestASilentClientIsCut(t *testing.T) {
+	x := &Crossing{slots: make(chan struct{}, 1), open: map[net.Conn]led{}, over: make(chan struct{}), vacant: &http.Server{}}
+	client, near := net.Pipe()
+	far, machine := net.Pipe()
+	x.slots <- struct{}{}
+	x.open[far] = led{3, "http://b"}
+	over := make(chan bool)
+	go func() { over <- x.pipe(near, &crossed{readAhead: readAhead{far, bufio.NewReader(far)}, x: x}) }()
+	_, err := machine.Write([]byte("an answer")) // the client does not read it
+	require.NoError(t, err)
+	x.Close()
+	require.True(t, <-over)
+	require.Empty(t, x.open)
+	require.Empty(t, x.slots)
+	require.NoError(t, errors.Join(client.Close(), machine.Close()))
 }
 
 // stuck is an engine that answers nothing.
