@@ -85,12 +85,13 @@ func (m *machine) ready() bool {
 	return status == http.StatusOK
 }
 
-// begin starts a fleet of three machines and waits until they are ready. fail ends the test with their logs, within
+// begin starts a fleet of three machines beside other tests, and waits until they are ready. fail ends the test with their logs, within
 // does so if ok is not true in time.
 func begin(t *testing.T, more ...string) (all []*machine, peers []string, fail func(string), within func(d time.Duration, what string, ok func() bool)) {
 	if testing.Short() {
 		t.Skip("three processes take half a minute: -short")
 	}
+	t.Parallel() // it waits most of the time
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b", "c"} {
 		m := &machine{name: name, dir: filepath.Join(dir, name), log: filepath.Join(dir, name+".log"), address: freePort(t)}
@@ -296,6 +297,7 @@ func comeAgain(ctx context.Context, t *testing.T, f *client.Client, until time.T
 // A frontier outlives the machine that has it. What was acknowledged is there; no host is contacted
 // before the leases have ended that the dead machine had handed out. A machine that is stopped hands over.
 func TestAFleetOutlivesItsMachines(t *testing.T) {
+	t.Parallel()
 	t.Run("etcd", func(t *testing.T) { outlives(t, "-fleet-engine", "etcd") })
 	t.Run("nats", func(t *testing.T) { outlives(t, "-fleet-engine", "nats", "-fleet-ttl", "10s") }) // its elections take longer
 }
