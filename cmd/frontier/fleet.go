@@ -169,7 +169,7 @@ func (f *fleetFlags) define(fs *flagSet) {
 	fs.DurationVar(&f.ttl, "fleet-ttl", 15*time.Second, "how long a machine may not be heard of before another takes its place")
 	fs.IntVar(&f.partitions, "fleet-partitions", 1, "`number` of partitions among which the fleet divides its hosts, and the machines their work; it is the same at all machines, and stays")
 	fs.StringVar(&f.engine, "fleet-engine", "etcd", "what keeps the fleet's log: etcd, or nats; it is the same at all machines, and stays")
-	fs.Var(&f.log, "fleet-log", "`URL` of each server of an etcd cluster that keeps the fleet's log, in place of a server in each machine; comma-separated")
+	fs.Var(&f.log, "fleet-log", "`URL` of each server of a cluster of your own, of etcd or NATS, that keeps the fleet's log in place of a server in each machine; comma-separated")
 	fs.StringVar(&f.cert, "fleet-cert", "", "`file` of the certificate by which the other machines know this one")
 	fs.StringVar(&f.key, "fleet-key", "", "`file` of its key")
 	fs.StringVar(&f.ca, "fleet-ca", "", "`file` of the authority that vouches for all of them")
@@ -215,18 +215,26 @@ func (f *fleetFlags) judge(s *server) {
 	if known := engineOf(s.dir); known != "" && known != f.engine {
 		s.bad("the folder "+s.dir+" belongs to a fleet with "+known, "fleet-engine")
 	}
+	plain, secure, as := "http", "https", "https://10.0.0.9:2379"
+	if f.engine == "nats" {
+		plain, secure, as = "nats", "tls", "tls://10.0.0.9:4222, or with ?monitor=PORT behind it"
+	}
 	for _, x := range f.log {
-		u, err := url.Parse(x)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || x != u.Scheme+"://"+u.Host || !fleet.IsAddress(u.Host) {
-			s.badItem("fleet-log", x, "want the URL of a server for its clients, as in https://10.0.0.9:2379")
-		} else if u.Scheme == "http" && !local(u.Host) && !s.insecure {
-			s.badItem("fleet-log", x, "others may read it on its way: want https, or an address of loopback")
+		rest := x
+		if before, port, ok := strings.Cut(x, "?monitor="); ok && f.engine == "nats" && fleet.IsAddress("h:"+port) {
+			rest = before
+		}
+		u, err := url.Parse(rest)
+		if err != nil || u.Scheme != plain && u.Scheme != secure || rest != u.Scheme+"://"+u.Host || !fleet.IsAddress(u.Host) {
+			s.badItem("fleet-log", x, "want the URL of a server for its clients, as in "+as)
+		} else if u.Scheme == plain && !local(u.Host) && !s.insecure {
+			s.badItem("fleet-log", x, "others may read it on its way: want "+secure+", or an address of loopback")
 		}
 	}
-	own, other := filepath.Join(s.dir, f.engine, "member"), filepath.Join(s.dir, f.engine, elsewhere)
-	s.badIf(len(f.log) == 0 && exists(other), "the fleet of the folder "+s.dir+" has its log at servers of its own: want their URLs", "fleet-log")
-	s.badIf(len(f.log) > 0 && exists(own), "this machine has a server of its own, in "+own, "fleet-log")
-	s.badIf(len(f.log) > 0 && f.engine != "etcd", "only etcd can keep the log elsewhere: want etcd, or no -fleet-log", "fleet-engine")
+	own := filepath.Join(s.dir, f.engine)
+	other := exists(filepath.Join(own, elsewhere))
+	s.badIf(len(f.log) == 0 && other, "the fleet of the folder "+s.dir+" has its log at servers of its own: want their URLs", "fleet-log")
+	s.badIf(len(f.log) > 0 && exists(own) && !other, "this machine has a server of its own, in "+own, "fleet-log")
 	s.badIf(f.ttl < 5*time.Second || f.ttl > time.Hour, "want 5s to 1h", "fleet-ttl")
 	switch given := f.cert != "" && f.key != "" && f.ca != ""; {
 	case !given && f.cert+f.key+f.ca != "":
@@ -251,7 +259,11 @@ func (f *fleetFlags) start(ctx context.Context, servers peer.Options, secure *tl
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err = etcd.Connect(ctx, etcd.Cluster{Fleet: f.name, URLs: f.log, TLS: secure})
+	if f.engine == "nats" {
+		e, err = nats.Connect(ctx, nats.Cluster{Fleet: f.name, URLs: f.log, TLS: secure})
+	} else {
+		e, err = etcd.Connect(ctx, etcd.Cluster{Fleet: f.name, URLs: f.log, TLS: secure})
+	}
 	return e, nil, err
 }
 

@@ -1,4 +1,4 @@
-// This file tests a fleet whose log is at etcd servers that others run.
+// This file tests a fleet whose log is at servers that others run.
 
 //go:build unix
 
@@ -6,15 +6,29 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/server/v3/embed"
 )
+
+// natsCluster starts a NATS server.
+func natsCluster(t *testing.T) string {
+	s, err := natsserver.NewServer(&natsserver.Options{
+		Host: "127.0.0.1", Port: -1, HTTPHost: "127.0.0.1", HTTPPort: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, MaxPayload: 2 << 20,
+	})
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	require.True(t, s.ReadyForConnections(10*time.Second))
+	return fmt.Sprintf("%s?monitor=%d", s.ClientURL(), s.MonitorAddr().Port)
+}
 
 // cluster starts an etcd server.
 func cluster(t *testing.T) string {
@@ -36,7 +50,14 @@ func TestAFleetWithACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("processes that die take a while: -short")
 	}
-	more := []string{"-fleet-log", cluster(t)}
+	t.Parallel()
+	t.Run("etcd", func(t *testing.T) { withCluster(t, "etcd", cluster) })
+	t.Run("nats", func(t *testing.T) { withCluster(t, "nats", natsCluster) })
+}
+
+func withCluster(t *testing.T, engine string, cluster func(*testing.T) string) {
+	t.Parallel()
+	more := []string{"-fleet-engine", engine, "-fleet-log", cluster(t)}
 	dir := t.TempDir()
 	within := func(d time.Duration, what string, ok func() bool) {
 		for end := time.Now().Add(d); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -93,6 +114,8 @@ func TestAFleetWithACluster(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(b), text)
 	}
-	fails("has its log at servers of its own: want their URLs")
-	fails("the engine does not know it", "-fleet-log", cluster(t))
+	fails("has its log at servers of its own: want their URLs", "-fleet-engine", engine)
+	fails("the engine does not know it", "-fleet-engine", engine, "-fleet-log", cluster(t))
+	require.NoError(t, os.Remove(filepath.Join(a.dir, engine, elsewhere)))
+	fails("this machine has a server of its own", more...)
 }

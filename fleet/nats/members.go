@@ -30,7 +30,7 @@ const joinSubject = "fleet.join"
 
 // nodes returns the rows of all nodes.
 func (e *Engine) nodes(ctx context.Context) (all map[string]row, err error) {
-	found, _, err := e.state(ctx, table, nodeSubjects)
+	found, _, err := e.state(ctx, e.table(), e.table()+".node.*")
 	all = map[string]row{}
 	for _, m := range found {
 		r := row{revision: m.number}
@@ -45,7 +45,7 @@ func (e *Engine) nodes(ctx context.Context) (all map[string]row, err error) {
 func (e *Engine) putNode(ctx context.Context, r row) error {
 	b, err := json.Marshal(r)
 	if err == nil {
-		_, err = e.compareAndSet(ctx, table, nodeSubject(r.Node), r.revision, b)
+		_, err = e.compareAndSet(ctx, e.table(), e.nodeSubject(r.Node), r.revision, b)
 	}
 	return err
 }

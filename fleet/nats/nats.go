@@ -1,4 +1,5 @@
-// Package nats is an engine of a fleet that its nodes bring with them: a NATS server with JetStream in each process.
+// Package nats is an engine of a fleet that its nodes bring with them: a NATS server with JetStream in each process. Connect
+// uses servers that others run.
 //
 // The table and the log of each partition are streams, each a Raft group with replicas on three of the nodes, or on five
 // if the fleet began with more than four. A write is on the disks of a majority of them when it returns: the servers sync
@@ -27,11 +28,14 @@ import (
 // Options configure a server. Peers has at least one other node that runs, unless the fleet has only this one.
 type Options = peer.Options
 
-// Engine is a fleet.Engine on a server in this process.
+// Engine is a fleet.Engine on a server in this process, or on others.
 type Engine struct {
 	*local
-	o     *Options
-	known sync.Map // streams that there are, by name
+	names
+	o        *Options // nil on others
+	servers  int      // over which new streams are spread
+	mayBegin bool     // there may be no table yet
+	known    sync.Map // streams that there are, by name
 
 	fails chan error
 	end   context.CancelFunc // of the goroutine that looks for failures
@@ -68,10 +72,10 @@ func start(ctx context.Context, o *Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{local: x, o: o, fails: make(chan error, 1)}
+	e := &Engine{local: x, o: o, servers: len(o.Peers), mayBegin: o.Begins() || len(o.Peers) == 1, fails: make(chan error, 1)}
 	err = x.say(o.Node, func() peer.Stage { return peer.Begun })
 	if err == nil {
-		if _, err = e.barrier(ctx, table); err != nil {
+		if _, err = e.barrier(ctx, e.table()); err != nil {
 			err = fmt.Errorf("no majority of %s yet: %w", o.Names(), err)
 		}
 	}
@@ -104,20 +108,22 @@ func (e *Engine) look(ctx context.Context) {
 	}
 }
 
-// Failed returns a channel on which an error arrives if the server dies.
+// Failed returns a channel on which an error arrives if the server in this process dies.
 func (e *Engine) Failed() <-chan error { return e.fails }
 
-// Close stops the server.
+// Close stops the server in this process, or the connection to others.
 func (e *Engine) Close() error {
-	e.end()
-	e.ended.Wait()
+	if e.end != nil {
+		e.end()
+		e.ended.Wait()
+	}
 	e.close()
 	return nil
 }
 
 // Get is for the fleet.
 func (e *Engine) Get(ctx context.Context, key string) (fleet.Entry, error) {
-	found, _, err := e.state(ctx, table, keySubject(key))
+	found, _, err := e.state(ctx, e.table(), e.keySubject(key))
 	if err != nil || len(found) == 0 {
 		return fleet.Entry{}, err
 	}
@@ -126,18 +132,18 @@ func (e *Engine) Get(ctx context.Context, key string) (fleet.Entry, error) {
 
 // Put is for the fleet.
 func (e *Engine) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	return e.compareAndSet(ctx, table, keySubject(key), revision, value)
+	return e.compareAndSet(ctx, e.table(), e.keySubject(key), revision, value)
 }
 
 // Watch is for the fleet.
 func (e *Engine) Watch(ctx context.Context, fn func([]fleet.Entry)) error {
 	hints := make(chan *nats.Msg, 64) // what does not fit is left out: the next look finds it
-	sub, err := e.conn.ChanSubscribe(changedSubjects, hints)
+	sub, err := e.conn.ChanSubscribe(e.changed(), hints)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	found, seen, err := e.state(ctx, table, keySubjects)
+	found, seen, err := e.state(ctx, e.table(), e.table()+".key.*")
 	for err == nil {
 		var all []fleet.Entry
 		if all, err = entries(found); err == nil {
@@ -160,7 +166,7 @@ func (e *Engine) changes(ctx context.Context, seen uint64, hints <-chan *nats.Ms
 		if e.conn.IsClosed() {
 			return nil, 0, errors.New("fleet: nats: the server has ended")
 		}
-		found, through, err := e.latest(ctx, table, seen+1, keySubjects)
+		found, through, err := e.latest(ctx, e.table(), seen+1, e.table()+".key.*")
 		if err == nil && len(found) > 0 {
 			return found, max(seen, through), nil
 		}
@@ -182,7 +188,7 @@ func entries(found []message) (all []fleet.Entry, err error) {
 
 // Append is for the fleet.
 func (e *Engine) Append(ctx context.Context, p int, last uint64, record []byte) (uint64, error) {
-	return e.compareAndSet(ctx, logOf(p), recordSubject(p), last, record)
+	return e.compareAndSet(ctx, e.logOf(p), e.recordSubject(p), last, record)
 }
 
 // Last is for the fleet.
@@ -196,9 +202,9 @@ func (e *Engine) Last(ctx context.Context, p int) (uint64, []byte, error) {
 
 // last returns the last record of a log, which is always there, and the number through which all count as purged.
 func (e *Engine) last(ctx context.Context, p int) (end message, purged uint64, err error) {
-	found, _, err := e.state(ctx, logOf(p), recordSubject(p), purgedSubject(p))
+	found, _, err := e.state(ctx, e.logOf(p), e.recordSubject(p), e.purgedSubject(p))
 	for _, m := range found {
-		if m.subject == recordSubject(p) {
+		if m.subject == e.recordSubject(p) {
 			end = m
 		} else if purged, err = strconv.ParseUint(string(m.data), 10, 64); err != nil {
 			return message{}, 0, fmt.Errorf("fleet: nats: %s: %w", m.subject, err)
@@ -239,10 +245,10 @@ func (e *Engine) Purge(ctx context.Context, p int, through uint64) error {
 		return err
 	}
 	if through >= end.number && purged < end.number {
-		if _, err := e.publish(ctx, purgedSubject(p), nil, strconv.AppendUint(nil, end.number, 10)); err != nil {
+		if _, err := e.publish(ctx, e.purgedSubject(p), nil, strconv.AppendUint(nil, end.number, 10)); err != nil {
 			return err
 		}
 	}
-	_, err = call(ctx, e.conn, "$JS.API.STREAM.PURGE."+logOf(p), map[string]uint64{"seq": min(through+1, end.number)})
+	_, err = call(ctx, e.conn, "$JS.API.STREAM.PURGE."+e.logOf(p), map[string]uint64{"seq": min(through+1, end.number)})
 	return err
 }

@@ -31,7 +31,7 @@ func TestALogIsLost(t *testing.T) {
 	e, _ := alone(t)
 	_, err := e.Append(t.Context(), 3, 0, []byte("r"))
 	require.NoError(t, err)
-	_, err = call(t.Context(), e.conn, "$JS.API.STREAM.DELETE."+logOf(3), nil)
+	_, err = call(t.Context(), e.conn, "$JS.API.STREAM.DELETE."+e.logOf(3), nil)
 	require.NoError(t, err)
 	e.known.Clear() // as after a start
 	_, err = e.Append(t.Context(), 3, 0, []byte("r"))

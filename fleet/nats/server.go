@@ -28,9 +28,9 @@ const (
 	systemAccount = "$SYS"
 )
 
-// local is the server in this process, and connections to it that no network has.
+// local is the server in this process, and connections to it that no network has; or only a connection to others.
 type local struct {
-	server *server.Server
+	server *server.Server // or nil
 	log    *logger
 	conn   *nats.Conn
 	system *nats.Conn
@@ -126,8 +126,10 @@ func (x *local) close() {
 			c.Close()
 		}
 	}
-	x.server.Shutdown()
-	x.server.WaitForShutdown()
+	if x.server != nil {
+		x.server.Shutdown()
+		x.server.WaitForShutdown()
+	}
 }
 
 // failed returns why a server that has run stores nothing any more: nil if it does.

@@ -21,24 +21,23 @@ import (
 	"github.com/seed-7440039f/frontier/fleet"
 )
 
-const (
-	table        = "table"
-	keySubjects  = table + ".key.*"
-	nodeSubjects = table + ".node.*"
-	// changedSubjects are where a leader says, to those that listen, that the table has changed.
-	changedSubjects = "changed.>"
-)
+// names are how the names of a fleet's streams begin, and with them their subjects.
+type names string
 
 // token makes a name a word of a subject.
 func token(name string) string { return base64.RawURLEncoding.EncodeToString([]byte(name)) }
 
-func keySubject(key string) string        { return table + ".key." + token(key) }
-func nodeSubject(node string) string      { return table + ".node." + token(node) }
-func logOf(p int) string                  { return fmt.Sprintf("log-%d", p) }
-func recordSubject(p int) string          { return logOf(p) + ".record" }
-func purgedSubject(p int) string          { return logOf(p) + ".purged" }
-func madeSubject(stream string) string    { return table + ".made." + stream }
-func barrierSubject(stream string) string { return stream + ".barrier" }
+func (n names) table() string                    { return string(n) + "table" }
+func (n names) keySubject(key string) string     { return n.table() + ".key." + token(key) }
+func (n names) nodeSubject(node string) string   { return n.table() + ".node." + token(node) }
+func (n names) madeSubject(stream string) string { return n.table() + ".made." + stream }
+func (n names) logOf(p int) string               { return fmt.Sprintf("%slog-%d", n, p) }
+func (n names) recordSubject(p int) string       { return n.logOf(p) + ".record" }
+func (n names) purgedSubject(p int) string       { return n.logOf(p) + ".purged" }
+func barrierSubject(stream string) string        { return stream + ".barrier" }
+
+// changed is where a leader says, to those that listen, that the table has changed.
+func (n names) changed() string { return string(n) + "changed.>" }
 
 // nameOf returns the name that a subject ends with.
 func nameOf(subject string) (string, error) {
@@ -168,8 +167,8 @@ func (e *Engine) ensure(ctx context.Context, stream string) error {
 			err = e.make(ctx, stream)
 		}
 	}
-	if err == nil && stream != table {
-		_, err = e.publish(ctx, madeSubject(stream), nil, nil)
+	if err == nil && stream != e.table() {
+		_, err = e.publish(ctx, e.madeSubject(stream), nil, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("fleet: nats: stream %s: %w", stream, err)
@@ -182,13 +181,13 @@ var errLost = errors.New("it was there, and is lost")
 
 // isNew returns an error if there was a stream before.
 func (e *Engine) isNew(ctx context.Context, stream string) error {
-	if stream == table {
-		if !e.o.Begins() && len(e.o.Peers) > 1 {
+	if stream == e.table() {
+		if !e.mayBegin {
 			return errLost
 		}
 		return nil
 	}
-	found, _, err := e.state(ctx, table, madeSubject(stream))
+	found, _, err := e.state(ctx, e.table(), e.madeSubject(stream))
 	if err == nil && len(found) > 0 {
 		err = errLost
 	}
@@ -203,9 +202,9 @@ func (e *Engine) make(ctx context.Context, stream string) error {
 	settings := map[string]any{
 		"name": stream, "subjects": []string{stream + ".>"}, "storage": "file", "retention": "limits", "num_replicas": replicas, "allow_direct": true,
 	}
-	if stream == table {
+	if stream == e.table() {
 		settings["max_msgs_per_subject"] = 1
-		settings["republish"] = map[string]any{"src": table + ".key.>", "dest": changedSubjects, "headers_only": true}
+		settings["republish"] = map[string]any{"src": stream + ".key.>", "dest": e.changed(), "headers_only": true}
 	}
 	_, err = call(ctx, e.conn, "$JS.API.STREAM.CREATE."+stream, settings)
 	return err
@@ -213,14 +212,14 @@ func (e *Engine) make(ctx context.Context, stream string) error {
 
 // replicas returns how many servers have a new stream: a log as many as the table, which is made when a fleet begins.
 func (e *Engine) replicas(ctx context.Context, stream string) (int, error) {
-	if stream != table {
-		a, err := call(ctx, e.conn, "$JS.API.STREAM.INFO."+table, nil)
+	if stream != e.table() {
+		a, err := call(ctx, e.conn, "$JS.API.STREAM.INFO."+e.table(), nil)
 		return a.Config.Replicas, err
 	}
-	switch n := len(e.o.Peers); {
-	case n < 3:
-		return n, nil
-	case n < 5:
+	switch {
+	case e.servers < 3:
+		return e.servers, nil
+	case e.servers < 5:
 		return 3, nil
 	}
 	return 5, nil
@@ -289,7 +288,7 @@ func (e *Engine) latest(ctx context.Context, stream string, from uint64, subject
 
 // records returns some of the records of a log with numbers from one on, as a replica has them.
 func (e *Engine) records(ctx context.Context, p int, from uint64) (found []message, err error) {
-	found, _, err = e.direct(ctx, logOf(p), map[string]any{"next_by_subj": recordSubject(p), "seq": from, "batch": pageRecords, "max_bytes": pageBytes})
+	found, _, err = e.direct(ctx, e.logOf(p), map[string]any{"next_by_subj": e.recordSubject(p), "seq": from, "batch": pageRecords, "max_bytes": pageBytes})
 	return found, err
 }
 
