@@ -157,6 +157,7 @@ type fleetFlags struct {
 	cert, key, ca string
 	ttl           time.Duration
 	partitions    int
+	port          int // 0: any
 	engine        string
 
 	peers map[string]string
@@ -166,6 +167,7 @@ func (f *fleetFlags) define(fs *flagSet) {
 	fs.StringVar(&f.name, "fleet", "", "`name` of a fleet: several machines serve one frontier, and any of them may die (-max-lease is 2m then)")
 	fs.StringVar(&f.node, "node", "", "this machine's `name` in the fleet")
 	fs.Var(&f.list, "fleet-peers", "`NAME=HOST:PORT` of every machine of the fleet, this one too, where they talk to each other; comma-separated")
+	fs.IntVar(&f.port, "fleet-port", 0, "`port` at which the other machines also reach this one, at its address in -fleet-peers; 0: the system chooses")
 	fs.DurationVar(&f.ttl, "fleet-ttl", 15*time.Second, "how long a machine may not be heard of before another takes its place")
 	fs.IntVar(&f.partitions, "fleet-partitions", 1, "`number` of partitions among which the fleet divides its hosts, and the machines their work; it is the same at all machines, and stays")
 	fs.StringVar(&f.engine, "fleet-engine", "etcd", "what keeps the fleet's log: etcd, or nats; it is the same at all machines, and stays")
@@ -211,6 +213,11 @@ func (f *fleetFlags) judge(s *server) {
 		open = open || !local(address)
 	}
 	s.badIf(f.peers[f.node] == "", "want one of the names in -fleet-peers", "node")
+	_, port, _ := net.SplitHostPort(f.peers[f.node])
+	s.badIf(f.port < 0 || f.port > 65535 || f.port > 0 && strconv.Itoa(f.port) == port, "want a port from 0 to 65535, and not that in -fleet-peers", "fleet-port")
+	if f.port > 0 && len(f.log) > 0 {
+		s.fault([]string{"fleet-port"}, "%s means nothing beside %s: the machines need one port only", s.shown("fleet-port"), s.shown("fleet-log"))
+	}
 	s.badIf(engines[f.engine] == nil, "want etcd or nats", "fleet-engine")
 	if known := engineOf(s.dir); known != "" && known != f.engine {
 		s.bad("the folder "+s.dir+" belongs to a fleet with "+known, "fleet-engine")
@@ -286,7 +293,9 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 	if err == nil && len(f.log) == 0 {                // the engine listens there
 		_ = inside.Close()
 		host, _, _ := net.SplitHostPort(f.peers[f.node])
-		inside, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if inside, err = net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(f.port))); err != nil && f.port > 0 {
+			return fmt.Errorf("-fleet-port: %w", err)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("-fleet-peers: %w", err)

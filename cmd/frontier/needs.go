@@ -37,7 +37,7 @@ var crawlNeeds = []need{
 var serveNeeds = []need{
 	{[]string{"grpc-wait", "grpc-reflection"}, []beside{{"grpc", "off"}}},
 	{[]string{"client"}, []beside{{"client-ca", ""}}},
-	{[]string{"node", "fleet-peers", "fleet-ttl", "fleet-partitions", "fleet-engine", "fleet-log", "fleet-cert", "fleet-key", "fleet-ca"}, []beside{{"fleet", ""}}},
+	{[]string{"node", "fleet-peers", "fleet-port", "fleet-ttl", "fleet-partitions", "fleet-engine", "fleet-log", "fleet-cert", "fleet-key", "fleet-ca"}, []beside{{"fleet", ""}}},
 }
 
 // routeNeeds are the needs of a router's options.

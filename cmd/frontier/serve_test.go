@@ -167,11 +167,17 @@ func TestAServerThatCannotListenBeginsNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	dir, at := filepath.Join(t.TempDir(), "new", "state"), taken.Addr().String()
+	_, port, err := net.SplitHostPort(at)
+	require.NoError(t, err)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, free.Close())
 	for _, args := range [][]string{
 		{"-http", at, "-grpc", "off"},
 		{"-http", "127.0.0.1:0", "-grpc", at},
 		{"-http", "127.0.0.1:0", "-grpc", "off", "-fleet", "test", "-node", "a", "-fleet-peers", "a=" + at, "-fleet-partitions", "2"},
 		{"-http", "127.0.0.1:0", "-grpc", "off", "-fleet", "test", "-node", "a", "-fleet-peers", "a=" + at, "-fleet-engine", "nats"},
+		{"-http", "127.0.0.1:0", "-grpc", "off", "-fleet", "test", "-node", "a", "-fleet-peers", "a=" + free.Addr().String(), "-fleet-port", port},
 	} {
 		status, _, said := typing(t, append([]string{"serve", "-dir", dir}, args...)...)
 		assert.Equal(t, exitError, status)
@@ -239,7 +245,13 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		`-fleet-peers is "a=127.0.0.1:65536"; want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349`: {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:65536"},
 		`-fleet-peers is "b=127.0.0.1:2"; want an address that no other has: it is that of a`:                                                                            {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2,b=127.0.0.1:2"},
 		`-fleet-peers is "a b=127.0.0.1:1"; want a name that no other has, of letters, digits, dots, underscores and hyphens, =, and host:port, as in a=10.0.0.1:8349`:   {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2,a b=127.0.0.1:1"},
-		"-fleet-engine is raft; want etcd or nats":                 {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-engine", "raft"},
+		"-fleet-engine is raft; want etcd or nats":                                                                                                          {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-engine", "raft"},
+		"-fleet-port is 2; want a port from 0 to 65535, and not that in -fleet-peers":                                                                       {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-port", "2"},
+		"-fleet-port means nothing beside -fleet-log: the machines need one port only":                                                                      {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-port", "3", "-fleet-log", "http://127.0.0.1:4"},
+		`-fleet-log is "http://127.0.0.1:4"; want the URL of a server for its clients, as in tls://10.0.0.9:4222, or with ?monitor=PORT behind it`:          {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-engine", "nats", "-fleet-log", "http://127.0.0.1:4"},
+		`-fleet-log is "tls://127.0.0.1:4?monitor=0"; want the URL of a server for its clients, as in tls://10.0.0.9:4222, or with ?monitor=PORT behind it`: {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-engine", "nats", "-fleet-log", "tls://127.0.0.1:4?monitor=0"},
+		`-fleet-log is "nats://10.0.0.9:4?monitor=5"; others may read it on its way: want tls, or an address of loopback`:                                   {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-engine", "nats", "-fleet-log", "nats://127.0.0.1:3,nats://10.0.0.9:4?monitor=5"},
+		`-fleet-log is "https://127.0.0.1:4?monitor=5"; want the URL of a server for its clients, as in https://10.0.0.9:2379`:                              {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-log", "https://127.0.0.1:4?monitor=5"},
 		"-fleet-engine needs -fleet":                               {"-fleet-engine", "nats"},
 		"-client-ca needs -tls-cert and -tls-key":                  {"-client-ca", "nofile"},
 		"-tls-cert and -tls-key: want both":                        {"-tls-key", "key"},
