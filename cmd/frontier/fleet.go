@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7440039f/frontier/fleet/nats"
 	"github.com/seed-7440039f/frontier/fleet/peer"
 	"github.com/seed-7440039f/frontier/fleet/route"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/urlfrontier"
 )
@@ -196,6 +197,8 @@ func (f *fleetFlags) judge(s *server) {
 	if s.sync {
 		s.fault([]string{"sync"}, "%s means nothing beside %s: what is acknowledged is on the disks of a majority", s.shown("sync"), s.shown("fleet"))
 	}
+	s.badIf(!fleet.IsName(f.name), "want a name of letters, digits, dots, underscores and hyphens", "fleet")
+	s.badIf(exists(filepath.Join(s.dir, manifest)), "it has a frontier of its own: export that, and import it into the fleet", "dir")
 	f.peers = map[string]string{}
 	open := false
 	for _, x := range f.list {
@@ -301,6 +304,14 @@ func (s *server) join(ctx context.Context, log *slog.Logger) (err error) {
 		return fmt.Errorf("-fleet-peers: %w", err)
 	}
 	defer inside.Close()
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	held, err := durablefs.Lock(s.dir)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
 	o := crossing.Options{Most: s.most * f.partitions, Inside: secure, Plain: []string{"console", "http"}, MayLook: s.o.MayLook, Logger: log}
 	if s.tls != nil && f.partitions == 1 {
 		o.Plain, o.Secure, o.TLS = o.Plain[:1], o.Plain[1:], s.tls

@@ -122,6 +122,18 @@ func begin(t *testing.T, more ...string) (all []*machine, peers []string, fail f
 	return all, peers, fail, within
 }
 
+// again tries to start another process in the folder of a machine that runs, which goes on as if nothing were.
+func (m *machine) again(t *testing.T, as string, more ...string) {
+	other := &machine{name: as, dir: m.dir, log: filepath.Join(t.TempDir(), "log"), address: freePort(t)}
+	other.start(t, as+"="+freePort(t)+",z="+freePort(t), more...)
+	require.Error(t, other.cmd.Wait())
+	b, err := os.ReadFile(other.log)
+	require.NoError(t, err)
+	require.Contains(t, string(b), "the folder is in use: "+m.dir)
+	code, _, said := operate(t, "status", "-dir", m.dir)
+	require.Zero(t, code, said)
+}
+
 func (m *machine) client(t *testing.T) *client.Client {
 	f, err := client.New("http://"+m.address, client.Options{})
 	require.NoError(t, err)
@@ -197,6 +209,7 @@ func TestAFleetDividesItsHosts(t *testing.T) {
 	code, out, said := operate(t, "status", "-dir", all[1].dir)
 	require.Zero(t, code, said)
 	require.Contains(t, out, "partition 2 ")
+	all[1].again(t, all[1].name, "-fleet-partitions", "3", "-memory", "256M")
 	f, ctx := all[0].client(t), t.Context()
 	for i := range 12 {
 		_, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)})
@@ -338,6 +351,7 @@ func outlives(t *testing.T, more ...string) {
 	status, said := owner.get("/metrics")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, said, "frontier_fleet_nodes_alive 3")
+	owner.again(t, owner.name, more...)
 	drained, began := owner, time.Now()
 	code, out, said := operate(t, "drain", "-dir", owner.dir)
 	require.Zero(t, code, said)

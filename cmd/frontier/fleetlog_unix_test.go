@@ -79,6 +79,7 @@ func withCluster(t *testing.T, engine string, cluster func(*testing.T) string) {
 		return m
 	}
 	a := start("a")
+	a.again(t, "q", more...)
 	done, left, until := onePageIsOut(t, a, 3)
 	b := start("b")
 	require.NoError(t, a.cmd.Process.Kill())

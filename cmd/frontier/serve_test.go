@@ -252,6 +252,7 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		`-fleet-log is "tls://127.0.0.1:4?monitor=0"; want the URL of a server for its clients, as in tls://10.0.0.9:4222, or with ?monitor=PORT behind it`: {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-engine", "nats", "-fleet-log", "tls://127.0.0.1:4?monitor=0"},
 		`-fleet-log is "nats://10.0.0.9:4?monitor=5"; others may read it on its way: want tls, or an address of loopback`:                                   {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-engine", "nats", "-fleet-log", "nats://127.0.0.1:3,nats://10.0.0.9:4?monitor=5"},
 		`-fleet-log is "https://127.0.0.1:4?monitor=5"; want the URL of a server for its clients, as in https://10.0.0.9:2379`:                              {"-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2", "-fleet-log", "https://127.0.0.1:4?monitor=5"},
+		"-fleet is d/e; want a name of letters, digits, dots, underscores and hyphens":                                                                      {"-fleet", "d/e", "-node", "a", "-fleet-peers", "a=127.0.0.1:2"},
 		"-fleet-engine needs -fleet":                               {"-fleet-engine", "nats"},
 		"-client-ca needs -tls-cert and -tls-key":                  {"-client-ca", "nofile"},
 		"-tls-cert and -tls-key: want both":                        {"-tls-key", "key"},
@@ -261,6 +262,18 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		assert.Equal(t, exitUsage, status, args)
 		assert.Contains(t, said, "frontier: serve: "+want+"\n", args)
 	}
+}
+
+// A folder with a frontier of its own stays as it is.
+func TestAFolderThatServedAloneIsNoMachines(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, manifest), nil, 0o600))
+	status, _, said := typing(t, "serve", "-dir", dir, "-fleet", "f", "-node", "a", "-fleet-peers", "a=127.0.0.1:2")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, said, "frontier: serve: -dir is "+dir+"; it has a frontier of its own: export that, and import it into the fleet\n")
+	all, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, all, 1)
 }
 
 // The folder of a machine stays with its engine.

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 // Open returns a Writer of new files in a folder, which it creates if necessary. It finishes the
@@ -28,7 +30,7 @@ func Open(dir string, o Options) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("warc: open: %w", err)
 	}
-	lock, err := lockFolder(dir)
+	lock, err := durablefs.Lock(dir)
 	if err != nil {
 		return nil, fmt.Errorf("warc: open: %w", err)
 	}

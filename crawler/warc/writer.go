@@ -22,6 +22,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/seed-7440039f/frontier/crawler/spool"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
@@ -30,7 +31,7 @@ var (
 	ErrClosed = errors.New("warc: closed")
 	// ErrInUse is returned by Open, wrapped, for a folder that another Writer has open, in this
 	// process or another. It is detected only on systems with flock.
-	ErrInUse = errors.New("warc: the folder is in use")
+	ErrInUse = durablefs.ErrLocked
 )
 
 // openSuffix ends the name of the file that is being written.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/fleet/peer"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 // Options configure a server. Peers has at least one other node that runs, unless the fleet has only this one.
@@ -64,14 +65,15 @@ func start(ctx context.Context, o *Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	name, err := begin(ctx, o)
+	held, err := durablefs.Lock(o.Dir) // JetStream does not
 	if err != nil {
 		return nil, err
 	}
-	x, err := serve(o, name, true)
+	x, err := begun(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, held.Close())
 	}
+	x.held = held
 	e := &Engine{local: x, o: o, servers: len(o.Peers), mayBegin: o.Begins() || len(o.Peers) == 1, fails: make(chan error, 1)}
 	err = x.say(o.Node, func() peer.Stage { return peer.Begun })
 	if err == nil {
@@ -96,6 +98,15 @@ func start(ctx context.Context, o *Options) (*Engine, error) {
 	e.end = end
 	e.ended.Go(func() { e.look(life) })
 	return e, nil
+}
+
+// begun starts the server of a folder, once it may take part.
+func begun(ctx context.Context, o *Options) (*local, error) {
+	name, err := begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return serve(o, name, true)
 }
 
 // look waits until the server has failed, or ctx ends.

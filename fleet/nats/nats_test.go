@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/fleet/enginetest"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 func TestEngine(t *testing.T) { enginetest.Test(t, enginetest.StartOf(Start)) }
@@ -24,6 +25,17 @@ func alone(t *testing.T) (*Engine, Options) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	return e, o
+}
+
+// Two servers never use one folder: both would write its votes.
+func TestAFolderHasOneServer(t *testing.T) {
+	e, o := alone(t)
+	_, err := Start(t.Context(), o)
+	require.ErrorIs(t, err, durablefs.ErrLocked)
+	require.NoError(t, e.Close())
+	e, err = Start(t.Context(), o)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
 }
 
 // A log that was there and is not is an error, not an empty log.

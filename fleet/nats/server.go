@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strconv"
@@ -34,6 +35,7 @@ type local struct {
 	log    *logger
 	conn   *nats.Conn
 	system *nats.Conn
+	held   io.Closer // the folder, or nil
 }
 
 // serve starts a server under a name. Without a store it only passes messages on: such a server takes no part in votes.
@@ -129,6 +131,9 @@ func (x *local) close() {
 	if x.server != nil {
 		x.server.Shutdown()
 		x.server.WaitForShutdown()
+	}
+	if x.held != nil {
+		_ = x.held.Close()
 	}
 }
 

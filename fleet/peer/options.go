@@ -46,7 +46,7 @@ const DefaultQuota = 8 << 30
 // Check returns what is wrong with the options, and makes the folder if nothing is.
 func (o *Options) Check() error {
 	var wrong faults.List
-	wrong.If(o.Fleet == "" || o.Dir == "", "want a fleet and a folder")
+	wrong.If(!fleet.IsName(o.Fleet) || o.Dir == "", "want a fleet, of letters, digits, dots, underscores and hyphens, and a folder")
 	wrong.If(o.Peers[o.Node] == "", "node %q is none of %s", o.Node, o.Names())
 	wrong.If(!o.Secure() && o.Cert+o.Key+o.CA != "", "want a certificate, its key and an authority, or none of them")
 	for name, address := range o.Peers {

@@ -1,5 +1,5 @@
 // Package durablefs creates folders and files that appear completely or not at all and survive a loss
-// of power, and reports the free space of a volume. It has no state.
+// of power, locks folders, and reports the free space of a volume. It has no state.
 package durablefs
 
 import (
@@ -14,6 +14,9 @@ import (
 	"strings"
 	"syscall"
 )
+
+// ErrLocked is returned by Lock, wrapped, for a folder that is locked already, in this process or another.
+var ErrLocked = errors.New("the folder is in use")
 
 // partial is part of the names of folders and files that are not complete, or not any more.
 const partial = ".partial-"

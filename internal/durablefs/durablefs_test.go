@@ -47,6 +47,24 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	held, err := Lock(dir)
+	require.NoError(t, err)
+	if other, err := Lock(dir); err == nil { // there is no flock
+		require.NoError(t, other.Close())
+	} else {
+		require.ErrorIs(t, err, ErrLocked)
+		require.ErrorContains(t, err, dir)
+	}
+	require.NoError(t, held.Close())
+	held, err = Lock(dir)
+	require.NoError(t, err)
+	require.NoError(t, held.Close())
+	_, err = Lock(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
 func TestMakeFolder(t *testing.T) {
 	dir := t.TempDir()
 	fill := func(in string) error {

@@ -2,9 +2,9 @@
 
 // This file replaces lock_flock.go on systems without flock.
 
-package warc
+package durablefs
 
 import "os"
 
-// lockFolder locks nothing here.
-func lockFolder(dir string) (*os.File, error) { return os.Open(dir) }
+// Lock locks nothing here.
+func Lock(dir string) (*os.File, error) { return os.Open(dir) }
