@@ -44,11 +44,18 @@ func importCommand() *cli.Command {
 		if err := checkFirst(ctx, lines); err != nil {
 			return err
 		}
-		crawl, err := reachOrBegin(ctx, cmd.String("dir"))
+		dir := cmd.String("dir")
+		crawl, begins, err := reachOrBegin(ctx, dir)
 		if err != nil {
 			return err
 		}
-		defer func() { err = join(err, crawl.close()) }()
+		defer func() {
+			s, unseen := crawl.Status(context.WithoutCancel(ctx))
+			nothing := err != nil && unseen == nil && s.Known == 0 && s.Hosts == 0
+			if err = join(err, crawl.close()); begins && nothing {
+				err = join(err, os.RemoveAll(dir))
+			}
+		}()
 		x, err := crawl.Import(ctx, lines)
 		if err != nil {
 			return err
@@ -87,13 +94,15 @@ func checkFirst(ctx context.Context, lines *bufio.Reader) error {
 }
 
 // reachOrBegin finds a folder's crawl, or begins one if the folder is missing or empty.
-func reachOrBegin(ctx context.Context, dir string) (*reached, error) {
+func reachOrBegin(ctx context.Context, dir string) (crawl *reached, begins bool, err error) {
 	if dir == "" {
-		return nil, errNoDir
+		return nil, false, errNoDir
 	}
 	names, err := os.ReadDir(dir)
 	if (err == nil && len(names) == 0) || os.IsNotExist(err) {
-		return openAtRest(ctx, dir)
+		crawl, err = openAtRest(ctx, dir)
+		return crawl, true, err
 	}
-	return reach(ctx, dir)
+	crawl, err = reach(ctx, dir)
+	return crawl, false, err
 }

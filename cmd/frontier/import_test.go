@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,6 +49,20 @@ func TestImportBeginsNothing(t *testing.T) {
 	damaged, newer := filepath.Join(other, "damaged"), filepath.Join(other, "newer")
 	require.NoError(t, os.WriteFile(damaged, []byte("{\"frontier\":1\n"), 0o644))
 	require.NoError(t, os.WriteFile(newer, []byte(`{"frontier":99,"time":"2026-03-01T12:00:00.000Z","key":"00112233445566778899aabbccddeeff"}`+"\n"), 0o644))
+	header := `{"frontier":1,"time":"2026-03-01T12:00:00.000Z","key":"00112233445566778899aabbccddeeff"}` + "\n"
+	row := header + `{"end":1}` + "\n"
+	torn, several, words := filepath.Join(other, "torn"), filepath.Join(other, "several"), filepath.Join(other, "words")
+	require.NoError(t, os.WriteFile(torn, []byte(header+`{"url":"http://a.example/"`+"\n"), 0o644))
+	require.NoError(t, os.WriteFile(several, []byte(row+row+row), 0o644))
+	require.NoError(t, os.WriteFile(words, []byte("no URL\nmailto:a@b.example\n"), 0o644))
+	for _, args := range [][]string{{torn}, {several}, {words}} {
+		code, _, said := operate(t, append([]string{"import", "-dir", dir}, args...)...)
+		assert.Equal(t, exitError, code)
+		assert.NoDirExists(t, dir, said)
+	}
+	_, _, said := operate(t, "import", "-dir", dir, several)
+	assert.Equal(t, 1, strings.Count(said, "\n"), said)
+	assert.Contains(t, said, "line 3 begins another export: import each by itself")
 	for _, args := range [][]string{{filepath.Join(tmp, "missing")}, {"-", "too many"}, {os.DevNull}, {damaged}, {newer}} {
 		code, _, said := operate(t, append([]string{"import", "-dir", dir}, args...)...)
 		assert.NotEqual(t, exitOK, code)

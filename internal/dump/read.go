@@ -95,6 +95,8 @@ func (r *Reader) take(line []byte, long bool) error {
 	case long:
 		err = fmt.Errorf("longer than %d bytes", maxLine)
 	case len(text) == 0:
+	case r.ended && bytes.HasPrefix(text, []byte(`{"frontier":`)):
+		err = Stop(fmt.Errorf("frontier: import: line %d begins another export: import each by itself, or all into a fleet or through a router with the same parts", r.Lines))
 	case r.ended:
 		err = errors.New("comes after the export's last line")
 	case len(text) > 0 && text[0] == '{':
