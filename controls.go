@@ -295,7 +295,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 func storedRule(r *Rule, ended int64) row.Rule {
 	return row.Rule{
 		Delay: storedDelay(r.Delay), Concurrency: r.Concurrency, Paused: uint8(r.Paused), Held: r.Held, BlockedUntil: instant.Millis(r.BlockedUntil),
-		Priority: r.Priority, Priorities: r.Priorities, Limits: row.Limits(r.Limits), HostLimits: row.Limits(r.HostLimits), Ended: ended,
+		Priority: r.Priority, Priorities: r.Priorities, Limits: r.Limits.quota(), HostLimits: r.HostLimits.quota(), Ended: ended,
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 )
 
 // ruleOfCrawl is a crawl's settings as Rule returns them.
-func ruleOfCrawl(s *mercator.CrawlSettings) Rule {
+func ruleOfCrawl(s *row.CrawlSettings) Rule {
 	r := Rule{Limits: Limits(s.Limits)}
 	if s.Weight != 1 {
 		r.Weight = s.Weight
@@ -36,7 +36,7 @@ func ruleOfCrawl(s *mercator.CrawlSettings) Rule {
 }
 
 // settings is the inverse of ruleOfCrawl; it returns an error for a rule that no crawl can have.
-func (r *Rule) settings() (mercator.CrawlSettings, error) {
+func (r *Rule) settings() (row.CrawlSettings, error) {
 	var wrong faults.List
 	wrong.Add(r.Limits.check("Limits"))
 	wrong.If(r.Weight < 0 || r.Weight > row.MaxWeight, "Weight is %d; want 1 to %d, or 0 for 1", r.Weight, row.MaxWeight)
@@ -44,7 +44,7 @@ func (r *Rule) settings() (mercator.CrawlSettings, error) {
 	ofHosts := *r
 	ofHosts.Weight, ofHosts.Paused, ofHosts.Limits = 0, Unset, Limits{}
 	wrong.If(ofHosts != (Rule{}), "a crawl has Weight, Paused and Limits; the other settings are of hosts")
-	return mercator.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == On, Limits: r.Limits.quota()}, errors.Join(wrong...)
+	return row.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == On, Limits: r.Limits.quota()}, errors.Join(wrong...)
 }
 
 // CheckCrawl returns an error for a rule that no crawl can have.
@@ -95,7 +95,7 @@ func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) erro
 		f.mu.Unlock()
 		return fmt.Errorf("frontier: %s of %v: %w", what, scope, err)
 	}
-	o.rows = append(o.rows, storedCrawl(id, &s).Row())
+	o.rows = append(o.rows, (&row.Crawl{ID: id, CrawlSettings: s}).Row())
 	if s.Limits == (quota.Limits{}) && old.Limits != (quota.Limits{}) {
 		o.rows = append(o.rows, storage.Row{Key: limit.OfCrawl(id).RowKey()})
 	}
@@ -113,14 +113,14 @@ func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) erro
 
 // latestCrawlLocked returns the settings of a crawl as of the last change submitted, from
 // which the next one starts.
-func (s *shard) latestCrawlLocked(id uint32) mercator.CrawlSettings {
+func (s *shard) latestCrawlLocked(id uint32) row.CrawlSettings {
 	if p := s.crawlChanges[id]; p != nil {
 		return p.latest
 	}
 	if x := s.core.FindCrawl(id); x != nil {
 		return x.Settings
 	}
-	return mercator.DefaultCrawl
+	return row.DefaultCrawl
 }
 
 // CrawlStats describes a crawl, and reports whether anything is known about it. A crawl with default
@@ -277,14 +277,4 @@ func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueSta
 			from = some[len(some)-1].key + "\x00"
 		}
 	}
-}
-
-// storedCrawl is what the row of a crawl says.
-func storedCrawl(id uint32, s *mercator.CrawlSettings) *row.Crawl {
-	return &row.Crawl{ID: id, Weight: s.Weight, Paused: s.Paused, Limits: row.Limits(s.Limits)}
-}
-
-// crawlRestored is the inverse of storedCrawl.
-func crawlRestored(c *row.Crawl) mercator.CrawlSettings {
-	return mercator.CrawlSettings{Weight: c.Weight, Paused: c.Paused, Limits: quota.Limits(c.Limits)}
 }

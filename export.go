@@ -334,7 +334,7 @@ func (x *exporter) copyAll() error {
 		if y == nil {
 			continue
 		}
-		take(storedCrawl(y.ID, &y.Settings).Row())
+		take((&row.Crawl{ID: y.ID, CrawlSettings: y.Settings}).Row())
 		x.copyUsedLocked(limit.OfCrawl(y.ID), take)
 	}
 	for _, r := range f.controls.Load().All() {

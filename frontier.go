@@ -24,6 +24,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/measure"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
@@ -118,7 +119,7 @@ type shard struct {
 
 	// What operators said, on its way to disk.
 	ruleChanges  pending[string, *scopeRule] // by key of the rule
-	crawlChanges pending[uint32, mercator.CrawlSettings]
+	crawlChanges pending[uint32, row.CrawlSettings]
 	deletions    []*deletion // that have a row, oldest first
 	sweeping     int         // sweepers
 
@@ -200,7 +201,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		reader:       make(chan struct{}, 1),
 		isEnded:      make(chan struct{}),
 		ruleChanges:  pending[string, *scopeRule]{},
-		crawlChanges: pending[uint32, mercator.CrawlSettings]{},
+		crawlChanges: pending[uint32, row.CrawlSettings]{},
 		contacts:     map[uint32]*waitqueue.Queue[grant]{},
 		forcing:      map[storage.Mark]chan struct{}{},
 		again:        map[uint64]*newEntry{},

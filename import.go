@@ -175,8 +175,7 @@ func (im *importer) Header(h dump.Header) (err error) {
 
 // Crawl takes the settings of a crawl.
 func (im *importer) Crawl(c *row.Crawl) error {
-	s := crawlRestored(c)
-	rule := ruleOfCrawl(&s)
+	rule := ruleOfCrawl(&c.CrawlSettings)
 	if _, err := rule.settings(); err != nil || im.dry {
 		return err
 	}

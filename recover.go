@@ -323,7 +323,7 @@ func (r *recovery) Row(key string, value []byte) error {
 		if err != nil {
 			return err
 		}
-		r.f.core.SetCrawl(x.ID, crawlRestored(&x), 0, 0)
+		r.f.core.SetCrawl(x.ID, x.CrawlSettings, 0, 0)
 	case row.UsageKey:
 		return r.usage(key, value)
 	case row.DeletionKey:

@@ -205,8 +205,8 @@ func TestGoldenRows(t *testing.T) {
 	group(GroupSettings{Delay: FactorDelay(10, 0, time.Hour), Concurrency: 1024}, 5)
 	group(GroupSettings{Concurrency: 2}, 0)
 	group(GroupSettings{}, 0)
-	for _, c := range []mercator.CrawlSettings{{Weight: 1}, {Weight: 300, Paused: true}, {Weight: 1, Limits: goldenLimits.quota()}} {
-		put("crawl", storedCrawl(70000, &c).Row())
+	for _, c := range []row.CrawlSettings{{Weight: 1}, {Weight: 300, Paused: true}, {Weight: 1, Limits: goldenLimits.quota()}} {
+		put("crawl", (&row.Crawl{ID: 70000, CrawlSettings: c}).Row())
 	}
 	put("usage", (&row.Usage{Since: 1e12, Served: 1, Bytes: math.MaxInt64 - 1, Errors: 3}).Row(limit.OfCrawl(70000).RowKey()))
 	put("usage", (&row.Usage{Since: 5, Bytes: 200}).Row(Domain("example.org").subject().RowKey()))

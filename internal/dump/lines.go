@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -100,8 +101,8 @@ func (l *lineWriter) crawl(s *row.Crawl) []byte {
 }
 
 // limits writes an object of the nonzero limits.
-func (l *lineWriter) limits(name string, x *row.Limits) {
-	if *x == (row.Limits{}) {
+func (l *lineWriter) limits(name string, x *quota.Limits) {
+	if *x == (quota.Limits{}) {
 		return
 	}
 	l.object(name)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
@@ -19,12 +20,12 @@ import (
 
 var makeGolden = flag.Bool("dump.golden", false, "write testdata/lines.golden anew")
 
-var goldenLimits = row.Limits{Waiting: 10, Served: 20, Bytes: 1 << 40, Errors: 30, Depth: 4, Period: 36 * time.Hour}
+var goldenLimits = quota.Limits{Waiting: 10, Served: 20, Bytes: 1 << 40, Errors: 30, Depth: 4, Period: 36 * time.Hour}
 
 func goldenRules() []row.Rule {
 	r := row.Rule{
 		Delay: row.Delay{Kind: row.Factor, Factor: 2.5, Min: time.Second, Max: time.Minute}, Concurrency: 1000, Paused: 1, Held: true, BlockedUntil: 1e12,
-		Priority: 7, Priorities: [row.MaxPriorities + 1]uint8{2: 3, 6: 64}, Limits: goldenLimits, HostLimits: row.Limits{Bytes: 300},
+		Priority: 7, Priorities: [row.MaxPriorities + 1]uint8{2: 3, 6: 64}, Limits: goldenLimits, HostLimits: quota.Limits{Bytes: 300},
 	}
 	return []row.Rule{
 		r, {Delay: row.Delay{Kind: row.Fixed}}, {Delay: row.Delay{Kind: row.Fixed, Max: 1500 * time.Millisecond}}, {Paused: 2}, {HostLimits: goldenLimits},
@@ -55,7 +56,7 @@ func TestGoldenLines(t *testing.T) {
 	put := func(line []byte) { b.Write(line) }
 	put(l.header(Header{1e12, [2]uint64{1<<63 + 5, 7}, 1e12 + 5}))
 	put(l.header(Header{Moment: 1e15}))
-	for _, c := range []row.Crawl{{ID: 70000, Weight: 1}, {ID: 70000, Weight: 300, Paused: true, Limits: goldenLimits}} {
+	for _, c := range []row.Crawl{{ID: 70000, CrawlSettings: row.DefaultCrawl}, {ID: 70000, CrawlSettings: row.CrawlSettings{Weight: 300, Paused: true, Limits: goldenLimits}}} {
 		put(l.crawl(&c))
 	}
 	for _, r := range goldenRules() {

@@ -190,7 +190,7 @@ func (r *Reader) endLine(l *line) error {
 }
 
 func (r *Reader) crawlLine(l *line) error {
-	c := row.Crawl{ID: *l.Settings, Weight: int(l.Weight), Limits: l.Limits}
+	c := row.Crawl{ID: *l.Settings, CrawlSettings: row.CrawlSettings{Weight: int(l.Weight), Limits: l.Limits}}
 	if lineFloat(c.Weight) != l.Weight || c.Weight < 0 || c.Weight > row.MaxWeight {
 		return fmt.Errorf("weight is %v; want 1 to %d", l.Weight, row.MaxWeight)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
 )
 
@@ -21,8 +22,8 @@ type ruleMembers struct {
 	Withheld     string
 	BlockedUntil lineTime
 	Priorities   []int
-	Limits       row.Limits
-	HostLimits   row.Limits
+	Limits       quota.Limits
+	HostLimits   quota.Limits
 }
 
 // rule returns the line with the settings of a scope.

@@ -212,7 +212,7 @@ func (w *Writer) put(line []byte) error {
 
 func (w *Writer) writeCrawl(key string, value []byte) error {
 	c, err := row.ParseCrawl(key, value)
-	if err != nil || c == (row.Crawl{ID: c.ID, Weight: 1}) {
+	if err != nil || c.CrawlSettings == row.DefaultCrawl {
 		return err
 	}
 	return w.put(w.line.crawl(&c))

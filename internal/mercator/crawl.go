@@ -16,16 +16,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 )
 
-// CrawlSettings are the settings in the Rule of a crawl.
-type CrawlSettings struct {
-	Weight int // 1 unless another is set
-	Paused bool
-	Limits quota.Limits
-}
-
-// DefaultCrawl is the settings of a crawl for which none were set.
-var DefaultCrawl = CrawlSettings{Weight: 1}
-
 // regroupAtOnce is how many hosts of stopped crawls are looked at under one lock.
 const regroupAtOnce = 64
 
@@ -146,7 +136,7 @@ const crawlsKept = 256
 // Core.urgent while it runs and one of its lists of Immediate is not.
 type Crawl struct {
 	ID         uint32
-	Settings   CrawlSettings
+	Settings   row.CrawlSettings
 	Lists      [2]lists // tokens and readies
 	Stats      crawlTally
 	Queues     int                    // that belong to it
@@ -195,7 +185,7 @@ func (x *Crawl) mayOffer() bool { return x.Runs() && !x.swept }
 
 // NewCrawl returns the record of a crawl that has nothing.
 func NewCrawl(id uint32, levels int) *Crawl {
-	x := &Crawl{ID: id, Settings: DefaultCrawl}
+	x := &Crawl{ID: id, Settings: row.DefaultCrawl}
 	for i := range x.Lists {
 		x.Lists[i].At = make([]list, levels+2)
 	}
@@ -270,7 +260,7 @@ func (t *crawlTable) restCrawl(s uint32) {
 
 // Nothing reports whether a crawl needs no slot.
 func (x *Crawl) Nothing() bool {
-	return x.Queues == 0 && !x.swept && x.Settings == DefaultCrawl
+	return x.Queues == 0 && !x.swept && x.Settings == row.DefaultCrawl
 }
 
 // Unlease notes that a lease's URL is not leased any more.
@@ -285,7 +275,7 @@ func (t *tables) Unlease(l *Lease) {
 }
 
 // SetCrawl gives a crawl its settings. youngest is the number of the last lease.
-func (s *Core) SetCrawl(id uint32, set CrawlSettings, youngest uint64, now int64) {
+func (s *Core) SetCrawl(id uint32, set row.CrawlSettings, youngest uint64, now int64) {
 	slot := s.slotOf(id)
 	x := s.Crawls[slot]
 	x.Settings = set

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
 )
@@ -24,7 +25,7 @@ func TestFieldsOfNewerPrograms(t *testing.T) {
 	usage := (&Usage{Since: 5, Served: 1}).Row("u:r").Value
 	rule := (&Rule{Concurrency: 2}).Row("org.").Value
 	group := (&Group{Due: 5, Delay: Delay{Kind: Fixed, Max: time.Second}}).Row("g").Value
-	crawl := (&Crawl{ID: 3, Weight: 2, Limits: Limits{Served: 7}}).Row().Value
+	crawl := (&Crawl{ID: 3, CrawlSettings: CrawlSettings{Weight: 2, Limits: quota.Limits{Served: 7}}}).Row().Value
 	deletion := (&Deletion{Seq: 5, OfCrawl: true, Crawl: 3}).Row()
 	outdated := (&Outdated{Seq: 5, Block: 3}).Row()
 	for name, c := range map[string]struct {

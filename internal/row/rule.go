@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -20,8 +21,8 @@ type Rule struct {
 	BlockedUntil int64 // Unix milliseconds
 	Priority     int
 	Priorities   [MaxPriorities + 1]uint8 // by a URL's own priority
-	Limits       Limits
-	HostLimits   Limits
+	Limits       quota.Limits
+	HostLimits   quota.Limits
 	// Ended is the latest start of a period that ended under earlier HostLimits, in Unix
 	// milliseconds. It is not a setting.
 	Ended int64
@@ -62,15 +63,8 @@ func (d *Delay) fields(f *fields, base int) {
 	}
 }
 
-// Limits are limits; zero fields are not set.
-type Limits struct {
-	Waiting, Served, Bytes, Errors int64
-	Depth                          int
-	Period                         time.Duration
-}
-
-// fields has tags from base+1 to base+6.
-func (l *Limits) fields(f *fields, base int) {
+// limits has tags from base+1 to base+6.
+func limits(f *fields, base int, l *quota.Limits) {
 	number(f, base+1, &l.Waiting, math.MaxInt64)
 	number(f, base+2, &l.Served, math.MaxInt64)
 	number(f, base+3, &l.Bytes, math.MaxInt64)
@@ -91,10 +85,10 @@ func (r *Rule) fields(f *fields) {
 	copy(r.Priorities[1:], priorities)
 	f.require(slices.Max(r.Priorities[:]) <= MaxPriorities)
 	flag(f, 10, &r.Held)
-	r.Limits.fields(f, 16)
-	r.HostLimits.fields(f, 32)
+	limits(f, 16, &r.Limits)
+	limits(f, 32, &r.HostLimits)
 	signed(f, 48, &r.Ended)
-	f.require(r.Ended == 0 || r.HostLimits != Limits{})
+	f.require(r.Ended == 0 || r.HostLimits != quota.Limits{})
 }
 
 // Row returns the row of the rule with a key.
@@ -147,20 +141,28 @@ func ParseGroup(name string, value []byte) (g Group, err error) {
 	return g, named(GroupKey+name, f.end())
 }
 
-// Crawl holds the settings of a crawl.
+// Crawl is a crawl and its settings.
 type Crawl struct {
-	ID     uint32
+	ID uint32
+	CrawlSettings
+}
+
+// CrawlSettings are the settings in the rule of a crawl.
+type CrawlSettings struct {
 	Weight int // 1 is the default
 	Paused bool
-	Limits Limits
+	Limits quota.Limits
 }
+
+// DefaultCrawl is the settings of a crawl for which none were set.
+var DefaultCrawl = CrawlSettings{Weight: 1}
 
 func (c *Crawl) fields(f *fields) {
 	more := max(0, c.Weight-1)
 	number(f, 1, &more, MaxWeight-1)
 	c.Weight = more + 1
 	flag(f, 2, &c.Paused)
-	c.Limits.fields(f, 16)
+	limits(f, 16, &c.Limits)
 }
 
 // Row returns the crawl's row.
