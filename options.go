@@ -205,13 +205,13 @@ const maxDelay = row.MaxDelay
 
 func checkDelay(name string, d DelayPolicy) []error {
 	var wrong faults.List
-	switch d := d.(type) {
-	case factorDelay:
-		bad := !(d.k >= 0) || math.IsInf(d.k, 0) || d.min < 0 || d.max < d.min
-		wrong.If(bad, "%s is FactorDelay(%v, %v, %v); want a finite k >= 0 and 0 <= min <= max", name, d.k, d.min, d.max)
-		wrong.If(!bad && (unit.Missing(d.min, unit.Least) || unit.Missing(d.max, unit.Least)), "%s is FactorDelay(%v, %v, %v); want bounds of 0 or at least 1ms: is the unit missing?", name, d.k, d.min, d.max)
-	case fixedDelay:
-		wrong.Add(unit.Check(name+": FixedDelay", time.Duration(d), unit.Least))
+	switch p := storedDelay(d); p.Kind {
+	case row.Factor:
+		bad := !(p.Factor >= 0) || math.IsInf(p.Factor, 0) || p.Min < 0 || p.Max < p.Min
+		wrong.If(bad, "%s is FactorDelay(%v, %v, %v); want a finite k >= 0 and 0 <= min <= max", name, p.Factor, p.Min, p.Max)
+		wrong.If(!bad && (unit.Missing(p.Min, unit.Least) || unit.Missing(p.Max, unit.Least)), "%s is FactorDelay(%v, %v, %v); want bounds of 0 or at least 1ms: is the unit missing?", name, p.Factor, p.Min, p.Max)
+	case row.Fixed:
+		wrong.Add(unit.Check(name+": FixedDelay", p.Max, unit.Least))
 	}
 	wrong.If(d.Max() > maxDelay, "%s may last %v; want at most %v", name, d.Max(), maxDelay)
 	return wrong

@@ -29,72 +29,59 @@ type DelayPolicy interface {
 	Max() time.Duration
 }
 
-type factorDelay struct {
-	k        float64
-	min, max time.Duration
-}
+// ownDelay is a policy of this package, as it is stored.
+type ownDelay struct{ p row.Delay }
 
 // FactorDelay is Mercator's policy: k times the duration of the last fetch, at least min and at most
 // max. The default is FactorDelay(10, time.Second, 30*time.Second). Open refuses a negative or infinite
 // k, a negative min, max below min, and bounds above 0 and below 1 ms.
 func FactorDelay(k float64, min, max time.Duration) DelayPolicy {
-	return factorDelay{k, min, max}
+	return ownDelay{row.Delay{Kind: row.Factor, Factor: k, Min: min, Max: max}}
 }
-
-func (d factorDelay) Delay(_ string, o Outcome) time.Duration {
-	x := d.k * float64(o.Duration)
-	if x >= float64(d.max) {
-		return d.max
-	}
-	return max(time.Duration(x), d.min)
-}
-func (d factorDelay) Max() time.Duration { return d.max }
-func (d factorDelay) String() string {
-	return fmt.Sprintf("%g times the fetch, %s to %s", d.k, d.min, d.max)
-}
-
-type fixedDelay time.Duration
 
 // FixedDelay leaves every host alone for d. Open refuses a d that is negative, or above 0
 // and below 1 ms.
-func FixedDelay(d time.Duration) DelayPolicy { return fixedDelay(d) }
+func FixedDelay(d time.Duration) DelayPolicy { return ownDelay{row.Delay{Kind: row.Fixed, Max: d}} }
 
-func (d fixedDelay) Delay(string, Outcome) time.Duration { return time.Duration(d) }
-func (d fixedDelay) Max() time.Duration                  { return time.Duration(d) }
-func (d fixedDelay) String() string                      { return time.Duration(d).String() }
+func (d ownDelay) Delay(_ string, o Outcome) time.Duration {
+	x := d.p.Factor * float64(o.Duration)
+	if d.p.Kind == row.Fixed || x >= float64(d.p.Max) {
+		return d.p.Max
+	}
+	return max(time.Duration(x), d.p.Min)
+}
+
+func (d ownDelay) Max() time.Duration { return d.p.Max }
+
+func (d ownDelay) String() string {
+	if d.p.Kind == row.Fixed {
+		return d.p.Max.String()
+	}
+	return fmt.Sprintf("%g times the fetch, %s to %s", d.p.Factor, d.p.Min, d.p.Max)
+}
 
 // DelayParts returns the arguments of the FactorDelay that made p. For a FixedDelay, k is 0 and min
 // and max are the delay. ok is false for any other policy.
 func DelayParts(p DelayPolicy) (k float64, min, max time.Duration, ok bool) {
-	switch d := p.(type) {
-	case fixedDelay:
-		return 0, time.Duration(d), time.Duration(d), true
-	case factorDelay:
-		return d.k, d.min, d.max, true
+	d, ok := p.(ownDelay)
+	if d.p.Kind == row.Fixed {
+		return 0, d.p.Max, d.p.Max, true
 	}
-	return 0, 0, 0, false
+	return d.p.Factor, d.p.Min, d.p.Max, ok
 }
 
 // storedDelay is the stored form of a shipped policy. Other policies have none.
 func storedDelay(d DelayPolicy) row.Delay {
-	switch d := d.(type) {
-	case fixedDelay:
-		return row.Delay{Kind: row.Fixed, Max: time.Duration(d)}
-	case factorDelay:
-		return row.Delay{Kind: row.Factor, Factor: d.k, Min: d.min, Max: d.max}
-	}
-	return row.Delay{}
+	own, _ := d.(ownDelay)
+	return own.p
 }
 
 // policyOf is the inverse of storedDelay.
 func policyOf(d row.Delay) DelayPolicy {
-	switch d.Kind {
-	case row.Fixed:
-		return FixedDelay(d.Max)
-	case row.Factor:
-		return FactorDelay(d.Factor, d.Min, d.Max)
+	if d.Kind == row.NoDelay {
+		return nil
 	}
-	return nil
+	return ownDelay{d}
 }
 
 // Backoff slows down a host that refuses contacts: with 429, 503, no connection, or no
