@@ -81,7 +81,10 @@ func (t *Table[V]) Get(key string) *V {
 	if x == nil {
 		return nil
 	}
-	if e, ok := x.tree.Get(&entry[V]{key: key}); ok {
+	p := t.probe()
+	defer t.probes.Put(p)
+	p.pivot.key = key
+	if e, ok := x.tree.Get(&p.pivot); ok {
 		return e.value
 	}
 	return nil
