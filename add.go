@@ -567,7 +567,7 @@ func (f *Frontier) outlinksLocked(o *op) error {
 
 // memoryLocked is how many bytes the frontier's structures take, Spill excepted.
 func (s *shard) memoryLocked() int64 {
-	return s.core.Memory() + int64(s.controls.Load().Len())*ruleBytes + s.known.Size() + s.notes.Size() + s.hints.Size() + s.rises.Size() + s.urlRanges.Size() + s.valueBytes
+	return s.core.Memory() + s.controls.Size() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.rises.Size() + s.urlRanges.Size() + s.valueBytes
 }
 
 // fixedLocked is how much of that cannot give way: it is neither URLs, nor marks

@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/control"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
-	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Scope names a host, a domain, all hosts, or a crawl. The zero Scope is that of All.
@@ -82,31 +81,27 @@ func (f *Frontier) Rule(s Scope) (Rule, bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if x := f.core.FindCrawl(s.crawl); x != nil {
-			r := ruleOfCrawl(&x.Settings)
+			r := ruleOfCrawl(x.Settings)
 			return r, r != Rule{}
 		}
 		return Rule{}, false
 	}
-	if r := f.controls.Get(f.scopeSeen(s).ruleKey()); r != nil {
-		out := r.at(f.date(f.opts.Clock.Now()))
-		return out, !out.empty()
-	}
-	return Rule{}, false
+	r, ok := f.controls.Exactly(f.scopeSeen(s).stored(), f.date(f.opts.Clock.Now()))
+	return ruleIn(r), ok
 }
 
 // RuleOf returns the rule in effect for a host: each setting comes from the most specific
 // scope that sets it. Fields that no scope sets are zero: Options apply.
 func (f *Frontier) RuleOf(host string) Rule {
-	return f.controls.effective(f.hostSeen(host), f.date(f.opts.Clock.Now()))
+	return ruleIn(f.controls.Effective(f.hostSeen(host), f.date(f.opts.Clock.Now())))
 }
 
 // Rules returns all rules of hosts as they are when the loop begins: that of All, then
 // those of domains and hosts in domain order. Crawls have theirs in CrawlStats.
 func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
 	return func(yield func(Scope, Rule) bool) {
-		now := f.date(f.opts.Clock.Now())
-		for _, r := range f.controls.Load().All() {
-			if out := r.at(now); !out.empty() && !yield(r.scope, out) {
+		for r := range f.controls.All(f.date(f.opts.Clock.Now())) {
+			if !yield(scopeStored(r.Scope), ruleIn(r)) {
 				return
 			}
 		}
@@ -127,7 +122,7 @@ func (f *Frontier) UpdateRule(s Scope, change func(*Rule)) error {
 		if err := f.lockOpen(); err != nil {
 			return err
 		}
-		seen := f.latestOfLocked(s)
+		seen := f.latestOfLocked(f.scopeSeen(s))
 		f.mu.Unlock()
 		rule := seen
 		change(&rule)
@@ -164,7 +159,7 @@ func (f *Frontier) Resume(s Scope) error {
 	s = f.scopeSeen(s)
 	return f.changeRule("resume", s, func(r *Rule) error {
 		r.Paused, r.BlockedUntil = Unset, time.Time{}
-		if f.widerHoldsLocked(s) {
+		if !s.ofCrawl && f.controls.WiderStops(s.stored(), f.core.Date(f.last)) {
 			r.Paused = Off
 		}
 		return nil
@@ -181,40 +176,12 @@ func (f *Frontier) BlockUntil(s Scope, t time.Time) error {
 	return f.changeRule("block", s, func(r *Rule) error { r.BlockedUntil = t; return nil })
 }
 
-// latestOfLocked is the rule of a scope, spelled in any way, as of the last change that was submitted.
+// latestOfLocked is the rule of a scope as of the last change that was submitted.
 func (s *shard) latestOfLocked(scope Scope) Rule {
 	if scope.ofCrawl {
-		x := s.latestCrawlLocked(scope.crawl)
-		return ruleOfCrawl(&x)
+		return ruleOfCrawl(s.controls.LatestCrawl(scope.crawl))
 	}
-	return s.latestRuleLocked(s.scopeSeen(scope).ruleKey())
-}
-
-// widerHoldsLocked reports whether scopes around s keep its hosts from being served now.
-func (s *shard) widerHoldsLocked(scope Scope) bool {
-	for scope.named && !scope.ofCrawl {
-		scope = scope.wider()
-		r := s.latestRuleLocked(scope.ruleKey())
-		if r.Paused == On || r.Held || !r.BlockedUntil.IsZero() {
-			return true
-		}
-		if r.Paused == Off {
-			return false
-		}
-	}
-	return false
-}
-
-// wider is the next scope around a host or domain.
-func (s Scope) wider() Scope {
-	if !s.domain {
-		return Domain(s.name)
-	}
-	key := hostkey.Reversed(s.name)
-	if dot := strings.LastIndexByte(key, '.'); dot > 0 {
-		return Domain(hostkey.Reversed(key[:dot]))
-	}
-	return All()
+	return ruleIn(s.controls.Latest(scope.stored(), s.core.Date(s.last)))
 }
 
 // DelayOf returns the delay policy in effect for a host.
@@ -223,58 +190,44 @@ func (f *Frontier) DelayOf(host string) DelayPolicy { return f.delayOf(f.hostSee
 // longestDelay is the Max of a host's delay policy. It may be called with the lock
 // held: of a policy of the user's it was asked at Open, those of rules are ours.
 func (s *shared) longestDelay(host string) int64 {
-	if d := s.controls.delay(s.hostSeen(host)); d != nil {
+	if d := s.controls.Delay(s.hostSeen(host)); d != nil {
 		return int64(d.Max())
 	}
 	return s.maxDelay
 }
 
+// checkRule returns an error for a rule that must not take effect.
+func (s *shared) checkRule(scope Scope, r *Rule, now time.Time) error {
+	if scope.ofCrawl {
+		return r.CheckCrawl()
+	}
+	return errors.Join(r.check(now), r.checkPriorities(s.opts.Priorities))
+}
+
 // changeRule changes the rule of a scope, unless change, which runs with the lock, returns an error,
 // and puts it in force when it is durable. Concurrent changes of one rule all count.
-func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) error {
-	if s.ofCrawl {
-		return f.changeCrawl(what, s, change)
-	}
-	s, err := f.spelled(s)
-	if err != nil {
-		return fmt.Errorf("frontier: %s: %w", what, err)
+func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) (err error) {
+	if !s.ofCrawl {
+		if s, err = f.spelled(s); err != nil {
+			return fmt.Errorf("frontier: %s: %w", what, err)
+		}
 	}
 	if err := f.lockOpen(); err != nil {
 		return err
 	}
-	r := &scopeRule{key: s.ruleKey(), scope: s, until: instant.None}
-	was := f.latestLocked(r.key)
-	if was != nil {
-		r.Rule = was.at(f.core.Date(f.last))
-	}
-	old := r.Rule
-	if err := change(&r.Rule); err != nil {
+	old := f.latestOfLocked(s)
+	r := old
+	if err := change(&r); err != nil {
 		f.mu.Unlock()
 		return err
 	}
-	if err := errors.Join(r.check(f.wall(f.last)), r.checkPriorities(f.opts.Priorities)); err != nil {
+	if err := f.checkRule(s, &r, f.wall(f.last)); err != nil {
 		f.mu.Unlock()
 		return fmt.Errorf("frontier: %s of %v: %w", what, s, err)
 	}
-	if !r.BlockedUntil.IsZero() {
-		r.until = f.date(r.BlockedUntil)
-	}
 	o := newOp()
 	defer o.free()
-	rule := f.storedRuleLocked(r)
-	o.rows = append(o.rows, rule.Row(r.key))
-	if r.Limits == (Limits{}) && old.Limits != (Limits{}) {
-		o.rows = append(o.rows, storage.Row{Key: s.subject().RowKey()})
-	}
-	if b := f.core.Limits; b != nil {
-		b.EndPeriod(s.subject(), f.token, f.core.Date(f.last)) // with the rule that may change it
-	}
-	f.ruleChanges.begin(r.key, r)
-	o.rule = func() {
-		f.ruleChanges.end(r.key)
-		f.announceLocked(f.enforceLocked(r), r)
-	}
-	o.unrule = func() { f.ruleChanges.end(r.key) }
+	f.beginRuleLocked(o, s, &r)
 	err = f.submitAndUnlock(o)
 	if err == nil && r.Concurrency != old.Concurrency {
 		f.reviseLanes()
@@ -291,95 +244,37 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 	return err
 }
 
-// storedRule is what the row of a rule says.
-func storedRule(r *Rule, ended int64) row.Rule {
-	return row.Rule{
-		Delay: storedDelay(r.Delay), Concurrency: r.Concurrency, Paused: uint8(r.Paused), Held: r.Held, BlockedUntil: instant.Millis(r.BlockedUntil),
-		Priority: r.Priority, Priorities: r.Priorities, Limits: r.Limits.quota(), HostLimits: r.HostLimits.quota(), Ended: ended,
+// beginRuleLocked makes o set the rule of a scope, which was checked.
+func (f *Frontier) beginRuleLocked(o *op, s Scope, r *Rule) {
+	if s.ofCrawl {
+		x := &row.Crawl{ID: s.crawl, CrawlSettings: r.ofCrawl()}
+		o.rows = append(o.rows, f.controls.BeginCrawl(x, f.token, f.last)...)
+		o.rule = func() { f.controls.EnforceCrawl(x, f.token, f.last) }
+		o.unrule = func() { f.controls.DropCrawl(x) }
+		return
 	}
+	x := &control.Rule{Scope: s.stored(), Rule: r.stored(), Block: r.BlockedUntil}
+	o.rows = append(o.rows, f.controls.Begin(x, f.token, f.last)...)
+	o.rule = func() { f.announceLocked(f.controls.Enforce(x, f.token, f.last), x) }
+	o.unrule = func() { f.controls.Drop(x) }
 }
 
-// ruleOf is the inverse of storedRule.
-func ruleOf(s *row.Rule) Rule {
-	return Rule{
-		Delay: policyOf(s.Delay), Concurrency: s.Concurrency, Paused: Switch(s.Paused), Held: s.Held, BlockedUntil: instant.FromMillis(s.BlockedUntil),
-		Priority: s.Priority, Priorities: s.Priorities, Limits: Limits(s.Limits), HostLimits: Limits(s.HostLimits),
+// announceLocked emits an event for a scope that a rule blocks and the one before did not.
+func (s *shard) announceLocked(was control.Rule, is *control.Rule) {
+	e := Event{Kind: EventHostBlocked, Scope: scopeStored(is.Scope)}
+	if e.Scope.named && !e.Scope.domain {
+		e.Host = e.Scope.name
 	}
-}
-
-// enforceLocked puts a durable rule in force, and returns what it replaces.
-func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
-	if r.Rule = r.at(s.core.Date(s.last)); r.BlockedUntil.IsZero() {
-		r.until = instant.None // it passed on the way
+	say := func(is bool, reason string, until time.Time) {
+		if is {
+			e.Reason, e.Until = reason, until
+			s.emitLocked(e)
+		}
 	}
-	s.core.Cfg.Rules = &s.controls // asked from the first rule on
-	s.core.SetLimits(r.scope.stored(), r.Limits.quota(), r.HostLimits.quota(), s.token, s.last)
-	old = s.controls.put(r)
-	s.core.Ruled(r.scope.stored(), old.block(), r.until, r.stops(), s.last)
-	return old
-}
-
-// announceLocked emits an event for a scope that a rule blocks and old, which may be nil, did not.
-func (s *shard) announceLocked(old, r *scopeRule) {
-	if old == nil {
-		old = &scopeRule{until: instant.None}
-	}
-	e := Event{Kind: EventHostBlocked, Scope: r.scope}
-	if r.scope.named && !r.scope.domain {
-		e.Host = r.scope.name
-	}
-	if r.Paused == On && old.Paused != On {
-		e.Reason = "paused"
-		s.emitLocked(e)
-	}
-	if r.Held && !old.Held {
-		e.Reason = "held"
-		s.emitLocked(e)
-	}
-	if r.until != instant.None && r.until != old.until {
-		e.Reason, e.Until = "blocked", r.BlockedUntil
-		s.emitLocked(e)
-	}
-}
-
-// latestRuleLocked is the rule of a scope as of the last change that was
-// submitted: the next one starts from there.
-func (s *shard) latestRuleLocked(key string) Rule {
-	if r := s.latestLocked(key); r != nil {
-		return r.at(s.core.Date(s.last))
-	}
-	return Rule{}
-}
-
-// latestLocked is latestRuleLocked where it lies, or nil.
-func (s *shard) latestLocked(key string) *scopeRule {
-	if p := s.ruleChanges[key]; p != nil {
-		return p.latest
-	}
-	return s.controls.Get(key)
-}
-
-// pending is, by key, what the changes say that are on their way to the store. If one
-// fails, so do those that were submitted after it.
-type pending[K comparable, V any] map[K]*pendingChanges[V]
-
-type pendingChanges[V any] struct {
-	latest V
-	n      int
-}
-
-func (p pending[K, V]) begin(key K, latest V) {
-	if p[key] == nil {
-		p[key] = &pendingChanges[V]{}
-	}
-	p[key].latest = latest
-	p[key].n++
-}
-
-func (p pending[K, V]) end(key K) {
-	if p[key].n--; p[key].n == 0 {
-		delete(p, key)
-	}
+	old, r := ruleIn(was), ruleIn(*is)
+	say(r.Paused == On && old.Paused != On, "paused", time.Time{})
+	say(r.Held && !old.Held, "held", time.Time{})
+	say(!r.BlockedUntil.IsZero() && !r.BlockedUntil.Equal(old.BlockedUntil), "blocked", r.BlockedUntil)
 }
 
 // hostKey returns the key of the host that a name spells. Which keys there may be is

@@ -8,7 +8,6 @@ package frontier
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -18,13 +17,11 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
-	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/storage"
 )
 
 // ruleOfCrawl is a crawl's settings as Rule returns them.
-func ruleOfCrawl(s *row.CrawlSettings) Rule {
+func ruleOfCrawl(s row.CrawlSettings) Rule {
 	r := Rule{Limits: Limits(s.Limits)}
 	if s.Weight != 1 {
 		r.Weight = s.Weight
@@ -35,22 +32,20 @@ func ruleOfCrawl(s *row.CrawlSettings) Rule {
 	return r
 }
 
-// settings is the inverse of ruleOfCrawl; it returns an error for a rule that no crawl can have.
-func (r *Rule) settings() (row.CrawlSettings, error) {
-	var wrong faults.List
-	wrong.Add(r.Limits.check("Limits"))
-	wrong.If(r.Weight < 0 || r.Weight > row.MaxWeight, "Weight is %d; want 1 to %d, or 0 for 1", r.Weight, row.MaxWeight)
-	wrong.If(r.Paused > Off, "Paused is %d; want Unset, On or Off", r.Paused)
-	ofHosts := *r
-	ofHosts.Weight, ofHosts.Paused, ofHosts.Limits = 0, Unset, Limits{}
-	wrong.If(ofHosts != (Rule{}), "a crawl has Weight, Paused and Limits; the other settings are of hosts")
-	return row.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == On, Limits: r.Limits.quota()}, errors.Join(wrong...)
+// ofCrawl is the inverse of ruleOfCrawl.
+func (r *Rule) ofCrawl() row.CrawlSettings {
+	return row.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == On, Limits: r.Limits.quota()}
 }
 
 // CheckCrawl returns an error for a rule that no crawl can have.
 func (r Rule) CheckCrawl() error {
-	_, err := r.settings()
-	return err
+	var wrong faults.List
+	wrong.Add(r.Limits.check("Limits"))
+	wrong.If(r.Weight < 0 || r.Weight > row.MaxWeight, "Weight is %d; want 1 to %d, or 0 for 1", r.Weight, row.MaxWeight)
+	wrong.If(r.Paused > Off, "Paused is %d; want Unset, On or Off", r.Paused)
+	r.Weight, r.Paused, r.Limits = 0, Unset, Limits{}
+	wrong.If(r != (Rule{}), "a crawl has Weight, Paused and Limits; the other settings are of hosts")
+	return errors.Join(wrong...)
 }
 
 // CrawlStats describes one crawl. Scheduled and finished URLs lie on disk in the order of
@@ -76,53 +71,6 @@ type CrawlStats struct {
 	Done      [8]int64 // Done calls by Result, and leases that expired
 }
 
-// changeCrawl is changeRule for the scope of a crawl.
-func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) error) error {
-	o := newOp()
-	defer o.free()
-	if err := f.lockOpen(); err != nil {
-		return err
-	}
-	id := scope.crawl
-	old := f.latestCrawlLocked(id)
-	r := ruleOfCrawl(&old)
-	if err := change(&r); err != nil {
-		f.mu.Unlock()
-		return err
-	}
-	s, err := r.settings()
-	if err != nil {
-		f.mu.Unlock()
-		return fmt.Errorf("frontier: %s of %v: %w", what, scope, err)
-	}
-	o.rows = append(o.rows, (&row.Crawl{ID: id, CrawlSettings: s}).Row())
-	if s.Limits == (quota.Limits{}) && old.Limits != (quota.Limits{}) {
-		o.rows = append(o.rows, storage.Row{Key: limit.OfCrawl(id).RowKey()})
-	}
-	if b := f.core.Limits; b != nil {
-		b.EndPeriod(limit.OfCrawl(id), f.token, f.core.Date(f.last)) // with what may change it
-	}
-	f.crawlChanges.begin(id, s)
-	o.rule = func() {
-		f.crawlChanges.end(id)
-		f.core.SetCrawl(id, s, f.token, f.last)
-	}
-	o.unrule = func() { f.crawlChanges.end(id) }
-	return f.submitAndUnlock(o)
-}
-
-// latestCrawlLocked returns the settings of a crawl as of the last change submitted, from
-// which the next one starts.
-func (s *shard) latestCrawlLocked(id uint32) row.CrawlSettings {
-	if p := s.crawlChanges[id]; p != nil {
-		return p.latest
-	}
-	if x := s.core.FindCrawl(id); x != nil {
-		return x.Settings
-	}
-	return row.DefaultCrawl
-}
-
 // CrawlStats describes a crawl, and reports whether anything is known about it. A crawl with default
 // settings, and without a host in memory that had a URL of it, may be forgotten once there are more
 // than 256 such crawls; with Options.Count it is known as long as it has URLs.
@@ -141,7 +89,7 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	}
 	t := &x.Stats
 	s := CrawlStats{
-		Rule: ruleOfCrawl(&x.Settings), Waiting: t.Waiting, WaitingBy: slices.Clone(t.WaitingBy), Immediate: t.Immediate,
+		Rule: ruleOfCrawl(x.Settings), Waiting: t.Waiting, WaitingBy: slices.Clone(t.WaitingBy), Immediate: t.Immediate,
 		Leased: t.Leased, Added: t.Added, HandedOut: t.HandedOut, Done: t.Done,
 	}
 	if c.Counts != nil {

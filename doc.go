@@ -222,8 +222,8 @@ package frontier
 //
 // What operators say:
 //
-//	controls.go     Scope; Pause, BlockUntil, UpdateRule, Forget
-//	rules.go        rules in force; settings of groups of hosts      -> rule; mercator: hosts that are withheld
+//	controls.go     Scope; Pause, BlockUntil, UpdateRule, Forget    -> control: changes under way
+//	rules.go        Rule; settings of groups of hosts               -> control: what is in force; rule; mercator: hosts that are withheld
 //	limits.go       limits                                          -> limit, quota
 //	crawls.go       crawls: weight, pause, limits; QueueStats, Queues
 //	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count

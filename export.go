@@ -316,7 +316,7 @@ func (x *exporter) addGroupLocked(id uint32, now int64, take func(storage.Row)) 
 	if g.Used > 0 {
 		free = max(free, now+f.core.Longest(g))
 	}
-	take(storedGroup(f.groupRules.of(name), instant.Millis(f.wall(free))).Row(name))
+	take(f.controls.GroupRow(name, instant.Millis(f.wall(free))))
 }
 
 // copyAll copies the content of a frontier without a Spill, under one lock.
@@ -337,16 +337,15 @@ func (x *exporter) copyAll() error {
 		take((&row.Crawl{ID: y.ID, CrawlSettings: y.Settings}).Row())
 		x.copyUsedLocked(limit.OfCrawl(y.ID), take)
 	}
-	for _, r := range f.controls.Load().All() {
-		x.copyUsedLocked(r.scope.subject(), take)
-		rule := storedRule(&r.Rule, 0)
-		take(rule.Row(r.key))
+	for r := range f.controls.All(c.Date(now)) {
+		x.copyUsedLocked(limit.OfScope(r.Scope), take)
+		take(r.Row(r.Scope.Key()))
 	}
 	x.copyValuesLocked(take)
 	x.copyForgottenLocked(take)
-	for name, s := range f.groupRules.Load().All() {
-		if f.core.GroupNamed(name) == 0 {
-			take(storedGroup(*s, 0).Row(name))
+	for name := range f.controls.Groups() {
+		if c.GroupNamed(name) == 0 {
+			take(f.controls.GroupRow(name, 0))
 		}
 	}
 	for id := uint32(1); id <= c.Groups.Top; id++ {

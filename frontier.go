@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/commit"
+	"github.com/seed-7440039f/frontier/internal/control"
 	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/hint"
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -54,10 +55,9 @@ type shared struct {
 	ownKeys   bool      // the user's HostKey names hosts, not HostName
 	hostNames uint64    // fingerprint of HostKey
 
-	controls   controls   // readers take no lock; writers hold shard.mu
-	groupRules groupRules // the same
-	forgotten  forgotten  // the same; but for the marks, its lock is taken
-	events     *events    // its lock is taken after shard.mu
+	controls  *control.Controls // readers take no lock; writers hold shard.mu
+	forgotten forgotten         // the same; but for the marks, its lock is taken
+	events    *events           // its lock is taken after shard.mu
 
 	adding    atomic.Int64    // Add calls under way: the crawl is not over
 	endWaits  atomic.Bool     // and a call waits for it to be, unless more is added
@@ -118,10 +118,8 @@ type shard struct {
 	stepped   chan struct{} // closed when there are none; nil if nothing waits
 
 	// What operators said, on its way to disk.
-	ruleChanges  pending[string, *scopeRule] // by key of the rule
-	crawlChanges pending[uint32, row.CrawlSettings]
-	deletions    []*deletion // that have a row, oldest first
-	sweeping     int         // sweepers
+	deletions []*deletion // that have a row, oldest first
+	sweeping  int         // sweepers
 
 	// Values of the program's, if there is no Spill.
 	values     map[string][]byte
@@ -197,15 +195,13 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		events:    newEvents(&o),
 	}
 	f := &Frontier{shared: all, shard: shard{
-		shared:       all,
-		reader:       make(chan struct{}, 1),
-		isEnded:      make(chan struct{}),
-		ruleChanges:  pending[string, *scopeRule]{},
-		crawlChanges: pending[uint32, row.CrawlSettings]{},
-		contacts:     map[uint32]*waitqueue.Queue[grant]{},
-		forcing:      map[storage.Mark]chan struct{}{},
-		again:        map[uint64]*newEntry{},
-		known:        known.New(),
+		shared:   all,
+		reader:   make(chan struct{}, 1),
+		isEnded:  make(chan struct{}),
+		contacts: map[uint32]*waitqueue.Queue[grant]{},
+		forcing:  map[storage.Mark]chan struct{}{},
+		again:    map[uint64]*newEntry{},
+		known:    known.New(),
 		core: mercator.New(mercator.Config{
 			Levels:     o.Priorities,
 			Quantum:    o.tuning.Quantum,
@@ -230,7 +226,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	}
 	f.core.Clock = f.clock
 	f.core.Cfg.Turned = f.limitTurnedLocked
-	f.core.GroupSettings = f.groupRules.want
+	f.controls = control.New(f.core, func(d row.Delay) control.Policy { return policyOf(d) })
 	f.peeker, _ = o.Spill.(storage.Peeker)
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.rises.f, f.rises.Limit = f, o.MemoryBudget/64
@@ -523,7 +519,7 @@ func (f *Frontier) saveClocks() error {
 		}},
 		{func() uint32 { return f.core.Groups.Top }, func(id uint32, now int64) (storage.Row, bool) {
 			name, at := f.core.ClosingGroup(id, now)
-			return storedGroup(f.groupRules.of(name), f.clock.Stored(at)).Row(name), at != 0
+			return f.controls.GroupRow(name, f.clock.Stored(at)), at != 0
 		}},
 	} {
 		for id, more := uint32(1), true; more; {

@@ -152,7 +152,7 @@ func (f *Frontier) Check() error {
 	if pending && f.finishing == 0 && f.adding.Load() == 0 && len(f.committer.saving) == 0 && f.steps.pending == 0 {
 		k.Bad("F9: hosts wait for a commit, and none is on its way")
 	}
-	f.checkRulesLocked(k.Bad)
+	f.controls.Check(k.Bad)
 	f.rises.Check(k.Bad)
 	f.hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.Bad)
 	if f.core.SettledCounts(version) && f.finishing == 0 {

@@ -175,8 +175,8 @@ func (im *importer) Header(h dump.Header) (err error) {
 
 // Crawl takes the settings of a crawl.
 func (im *importer) Crawl(c *row.Crawl) error {
-	rule := ruleOfCrawl(&c.CrawlSettings)
-	if _, err := rule.settings(); err != nil || im.dry {
+	rule := ruleOfCrawl(c.CrawlSettings)
+	if err := rule.CheckCrawl(); err != nil || im.dry {
 		return err
 	}
 	im.done.Crawls++
@@ -187,12 +187,12 @@ func (im *importer) Crawl(c *row.Crawl) error {
 func (im *importer) Rule(scope row.Scope, stored *row.Rule) error {
 	f := im.f
 	now := f.opts.Clock.Now()
-	r := ruleOf(stored)
+	r := ruleStored(stored)
 	if !r.BlockedUntil.After(now) {
 		r.BlockedUntil = time.Time{}
 	}
 	s, err := f.spelled(scopeStored(scope))
-	if err := errors.Join(err, r.check(now), r.checkPriorities(f.opts.Priorities)); err != nil || im.dry {
+	if err := errors.Join(err, f.checkRule(s, &r, now)); err != nil || im.dry {
 		return err
 	}
 	if err := f.changeRule("set rule", s, func(was *Rule) error { *was = r; return nil }); err != nil {
@@ -412,7 +412,7 @@ func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 	c.PostponeGroup(c.GroupOf(name), at)
 	o := newOp()
 	if f.opts.Spill != nil {
-		o.rows = append(o.rows, storedGroup(f.groupRules.of(name), instant.Millis(f.wall(at))).Row(name))
+		o.rows = append(o.rows, f.controls.GroupRow(name, instant.Millis(f.wall(at))))
 	}
 	f.submitImportAndUnlock(o, after)
 	return nil

@@ -133,26 +133,6 @@ func (s *shard) limitTurnedLocked(of limit.Subject, turn quota.Turn, what string
 	s.emitLocked(e)
 }
 
-// storedRuleLocked returns the row of a rule that is to replace the latest.
-func (s *shard) storedRuleLocked(r *scopeRule) row.Rule {
-	var was limit.Each
-	b := s.core.Limits
-	if p := s.ruleChanges[r.key]; p != nil {
-		was = p.latest.each
-	} else if b != nil {
-		was = b.Exactly(r.scope.stored())
-	}
-	if b != nil && was.Limits == (quota.Limits{}) {
-		was = b.Around(r.scope.stored())
-	}
-	r.each, _ = was.Then(r.HostLimits.quota(), s.core.Date(s.last))
-	ended := int64(0)
-	if r.each.Ended != limit.NoneEnded {
-		ended = instant.Millis(s.day(r.each.Ended))
-	}
-	return storedRule(&r.Rule, ended)
-}
-
 // countDoneLocked counts what an ending lease has used. A host's row, or that of a scope
 // or crawl, is written with o.
 func (s *shard) countDoneLocked(o *op, l *mercator.Lease, out *Outcome) {

@@ -464,7 +464,10 @@ func (f *Frontier) setGap(l *Lease) {
 	o := Outcome{Ended: f.wall(f.moment())}
 	gap := max(delayBy(f.delayOf(l.Host), l.Host, o), int64(l.Gap-leastGap))
 	if l.Group != "" {
-		d := cmp.Or(f.groupRules.of(l.Group).Delay, f.opts.GroupDelay)
+		d, ok := f.controls.Group(l.Group).Policy.(DelayPolicy)
+		if !ok {
+			d = f.opts.GroupDelay
+		}
 		gap = max(gap, delayBy(d, l.Group, o))
 	}
 	l.Gap = time.Duration(gap)

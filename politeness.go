@@ -316,10 +316,8 @@ func checkRetry(name string, p RetryPolicy) (wrong faults.List) {
 
 // delayOf is DelayOf for a host key, such as that of a lease.
 func (s *shared) delayOf(key string) DelayPolicy {
-	if s.controls.Load().Set(1 << fieldDelay) {
-		if d := s.controls.delay(key); d != nil {
-			return d
-		}
+	if d, ok := s.controls.Delay(key).(DelayPolicy); ok {
+		return d
 	}
 	return s.opts.Delay
 }

@@ -3,7 +3,6 @@
 package frontier
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -197,13 +196,6 @@ func (f *Frontier) putOff(l *Lease) bool {
 // leaves p as it is, and m[0] is always zero. Immediate URLs are not mapped.
 type PriorityMap [maxPriorities + 1]uint8
 
-// complete takes those from another that are not set.
-func (x *PriorityMap) complete(other *PriorityMap) {
-	for i, p := range other {
-		x[i] = cmp.Or(x[i], p)
-	}
-}
-
 // checkPriorities says what is wrong with the priorities of a rule.
 func (r *Rule) checkPriorities(levels int) error {
 	var wrong faults.List
@@ -212,25 +204,4 @@ func (r *Rule) checkPriorities(levels int) error {
 		wrong.If(int(p) > levels || p > 0 && (i == 0 || i > levels), "Priorities[%d] is %d; want 1 to %d for each of 1 to %d, or 0 to leave it", i, p, levels, levels)
 	}
 	return errors.Join(wrong...)
-}
-
-// Priority returns the priority with which URLs of a host are served whose own is p.
-func (c *controls) Priority(host []byte, p uint8) uint8 {
-	t := c.Load()
-	if !t.Set(levelFields) {
-		return p
-	}
-	as := p
-	t.Visit(host, func(r *scopeRule) bool {
-		switch {
-		case r.Priorities[p] != 0:
-			as = r.Priorities[p]
-		case r.Priority != 0:
-			as = uint8(r.Priority)
-		default:
-			return true
-		}
-		return false
-	})
-	return as
 }

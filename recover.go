@@ -147,7 +147,7 @@ func (f *Frontier) contactedAt(at int64) {
 // startOfHost is until when a host is left alone because the store was opened after a
 // crash, as far as a rule of its own says.
 func (s *shard) startOfHost(host string) int64 {
-	if d := s.controls.delay(host); d != nil {
+	if d := s.controls.Delay(host); d != nil {
 		return s.core.ReopenedAt + int64(d.Max())
 	}
 	return 0
@@ -362,17 +362,8 @@ func (r *recovery) rule(key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	x := &scopeRule{key: scope.Key(), scope: scopeStored(scope), Rule: ruleOf(&stored), until: instant.None}
-	if !x.BlockedUntil.IsZero() {
-		x.until = r.f.date(x.BlockedUntil)
-	}
-	if x.Rule = x.at(r.f.core.Date(0)); x.empty() {
+	if !r.f.controls.Restore(scope, stored, r.f.token, r.f.last) {
 		r.obsolete(key)
-		return nil
-	}
-	r.f.enforceLocked(x)
-	if b := r.f.core.Limits; b != nil {
-		b.RestoreEnded(scope, stored.Ended)
 	}
 	return nil
 }
@@ -400,13 +391,14 @@ func (r *recovery) host(name string, s row.Host) {
 
 func (r *recovery) group(name string, g *row.Group) {
 	c := r.f.core
-	s := settingsOf(g)
-	if s != (GroupSettings{}) {
-		r.f.groupRules.set(name, s)
+	set := *g
+	set.Due = 0
+	if set != (row.Group{}) {
+		r.f.controls.SetGroup(name, set)
 	}
 	at := min(r.f.owed(instant.FromMillis(g.Due)), int64(maxDelay))
 	if g.Due == 0 || at <= 0 || c.GroupStartsAt != nil && at <= c.GroupStartsAt(nil) {
-		if s == (GroupSettings{}) {
+		if set == (row.Group{}) {
 			r.groups = append(r.groups, name)
 		}
 		return

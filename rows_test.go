@@ -196,11 +196,16 @@ func TestGoldenRows(t *testing.T) {
 	}
 	for i, r := range goldenRules() {
 		for _, s := range []Scope{All(), Domain("example.org"), Host("www.example.org"), Host("10.0.0.1")} {
-			stored := storedRule(&r, int64(btoi(i == 4))*1e12)
-			put("rule", stored.Row(s.ruleKey()))
+			stored := r.stored()
+			stored.Ended = int64(btoi(i == 4)) * 1e12
+			put("rule", stored.Row(s.stored().Key()))
 		}
 	}
-	group := func(s GroupSettings, due int64) { put("group", storedGroup(s, due).Row("group \xff")) }
+	group := func(s GroupSettings, due int64) {
+		g := s.stored()
+		g.Due = due
+		put("group", g.Row("group \xff"))
+	}
 	group(GroupSettings{}, 1e12)
 	group(GroupSettings{Delay: FactorDelay(10, 0, time.Hour), Concurrency: 1024}, 5)
 	group(GroupSettings{Concurrency: 2}, 0)

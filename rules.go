@@ -1,14 +1,5 @@
-// This file keeps what an operator says about hosts, domains and all hosts: one
-// rule for each scope, with any number of settings. Package mercator asks them through Rules, and
-// keeps the hosts aside that they withhold.
-//
-// For each setting the most specific rule of a host applies: its own, then that of its
-// closest domain, and so on up to that of All. No loop over hosts puts a rule in force: a
-// rule is looked up when its answer is needed.
-//
-// Groups of hosts have settings, too: how long they are left alone, and how many contacts they may have
-// at once. They are looked up when a group is met. A change is applied to the group at once; no call
-// loops over groups or their hosts.
+// This file has what is set for a scope, a Rule, and for a group of hosts: what is wrong with it, and how
+// it is stored. Package control has what is in force.
 
 package frontier
 
@@ -17,13 +8,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/control"
 	"github.com/seed-7440039f/frontier/internal/faults"
-	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
-	"github.com/seed-7440039f/frontier/internal/limit"
-	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/rule"
 )
 
 // Switch is a setting that is on, off, or left to wider scopes.
@@ -68,66 +56,6 @@ type Rule struct {
 	Weight int
 }
 
-// ruleField is one setting of a Rule. A new setting needs a line in ruleFields and in
-// row.Rule, and is checked in Rule.check.
-type ruleField struct {
-	set  func(r *Rule) bool
-	copy func(dst, src *Rule) // gives dst the setting of src
-}
-
-// Indexes of ruleFields.
-const (
-	fieldDelay = iota
-	fieldConcurrency
-	fieldPaused
-	fieldHeld
-	fieldBlocked
-	fieldPriority
-	fieldPriorities
-	fieldLimits
-	fieldHostLimits
-	fieldCount
-)
-
-var ruleFields = [fieldCount]ruleField{
-	fieldDelay: {
-		set:  func(r *Rule) bool { return r.Delay != nil },
-		copy: func(dst, src *Rule) { dst.Delay = src.Delay },
-	},
-	fieldConcurrency: {
-		set:  func(r *Rule) bool { return r.Concurrency != 0 },
-		copy: func(dst, src *Rule) { dst.Concurrency = src.Concurrency },
-	},
-	fieldPaused: {
-		set:  func(r *Rule) bool { return r.Paused != Unset },
-		copy: func(dst, src *Rule) { dst.Paused = src.Paused },
-	},
-	fieldHeld: {
-		set:  func(r *Rule) bool { return r.Held },
-		copy: func(dst, src *Rule) { dst.Held = src.Held },
-	},
-	fieldBlocked: {
-		set:  func(r *Rule) bool { return !r.BlockedUntil.IsZero() },
-		copy: func(dst, src *Rule) { dst.BlockedUntil = src.BlockedUntil },
-	},
-	fieldPriority: {
-		set:  func(r *Rule) bool { return r.Priority != 0 },
-		copy: func(dst, src *Rule) { dst.Priority = src.Priority },
-	},
-	fieldPriorities: {
-		set:  func(r *Rule) bool { return r.Priorities != PriorityMap{} },
-		copy: func(dst, src *Rule) { dst.Priorities = src.Priorities },
-	},
-	fieldLimits: {
-		set:  func(r *Rule) bool { return r.Limits != Limits{} },
-		copy: func(dst, src *Rule) { dst.Limits = src.Limits },
-	},
-	fieldHostLimits: {
-		set:  func(r *Rule) bool { return r.HostLimits != Limits{} },
-		copy: func(dst, src *Rule) { dst.HostLimits = src.HostLimits },
-	},
-}
-
 // check returns an error for a rule that must not take effect.
 func (r *Rule) check(now time.Time) error {
 	wrong := checkStored(r.Delay)
@@ -140,165 +68,27 @@ func (r *Rule) check(now time.Time) error {
 	return errors.Join(wrong...)
 }
 
-// fields are the settings of a rule, one bit each by its place in ruleFields.
-func (r *Rule) fields() (f rule.Fields) {
-	for i := range ruleFields {
-		if ruleFields[i].set(r) {
-			f |= 1 << i
-		}
+// stored is what the row of a rule says.
+func (r *Rule) stored() row.Rule {
+	return row.Rule{
+		Delay: storedDelay(r.Delay), Concurrency: r.Concurrency, Paused: uint8(r.Paused), Held: r.Held, BlockedUntil: instant.Millis(r.BlockedUntil),
+		Priority: r.Priority, Priorities: r.Priorities, Limits: r.Limits.quota(), HostLimits: r.HostLimits.quota(),
 	}
-	return f
 }
 
-// empty reports whether nothing is set.
-func (r *Rule) empty() bool { return r.fields() == 0 }
-
-// scopeRule is a rule where it lies in the tree.
-type scopeRule struct {
-	key   string // Scope.ruleKey
-	scope Scope
-	Rule
-	until int64      // date of BlockedUntil, which has not passed; instant.None: not set
-	each  limit.Each // HostLimits as of when the row was made; in force, package limit has it
-}
-
-// controls are the rules in force. Readers take no lock; writers hold shard.mu.
-type controls struct{ rule.Table[scopeRule] }
-
-// ruleBytes is what a rule takes in memory, about.
-const ruleBytes = 256
-
-// put puts a rule in force in place of the one with its key, which it returns. An
-// empty rule only ends that one.
-func (c *controls) put(r *scopeRule) (old *scopeRule) { return c.Put(r.key, r, r.fields()) }
-
-// The settings that are asked for together.
-const (
-	withholdFields = 1<<fieldPaused | 1<<fieldHeld | 1<<fieldBlocked
-	levelFields    = 1<<fieldPriority | 1<<fieldPriorities
-)
-
-// delay returns the most specific rule's policy for a host, or nil.
-func (c *controls) delay(host string) DelayPolicy {
-	if r := c.Load().First(hostkey.Bytes(host), 1<<fieldDelay); r != nil {
-		return r.Delay
+// ruleStored is the inverse of Rule.stored.
+func ruleStored(r *row.Rule) Rule {
+	return Rule{
+		Delay: policyOf(r.Delay), Concurrency: r.Concurrency, Paused: Switch(r.Paused), Held: r.Held, BlockedUntil: instant.FromMillis(r.BlockedUntil),
+		Priority: r.Priority, Priorities: r.Priorities, Limits: Limits(r.Limits), HostLimits: Limits(r.HostLimits),
 	}
-	return nil
 }
 
-// Concurrency returns how many leases the rules allow a host, or 0 if none says.
-func (c *controls) Concurrency(host []byte) int {
-	if r := c.Load().First(host, 1<<fieldConcurrency); r != nil {
-		return r.Concurrency
-	}
-	return 0
-}
-
-// effective returns the settings that apply to a host.
-func (c *controls) effective(host string, now int64) (out Rule) {
-	c.Load().Visit(hostkey.Bytes(host), func(s *scopeRule) bool {
-		r := s.at(now)
-		if out.Priority == 0 { // else that of the narrower scope counts for all
-			out.Priorities.complete(&r.Priorities)
-		}
-		r.Priorities = PriorityMap{}
-		runs := out.Paused == Off // whatever wider scopes say
-		for i := range ruleFields {
-			f := &ruleFields[i]
-			if runs && (i == fieldBlocked || i == fieldHeld) {
-				continue
-			}
-			if !f.set(&out) && f.set(&r) {
-				f.copy(&out, &r)
-			}
-		}
-		return true
-	})
-	return out
-}
-
-// at is the rule as it is at a date: without a block that has passed.
-func (r *scopeRule) at(now int64) Rule {
-	out := r.Rule
-	if r.until <= now {
-		out.BlockedUntil = time.Time{}
-	}
-	return out
-}
-
-// EndBlock ends the block of a scope, whose time has come.
-func (c *controls) EndBlock(s row.Scope, now int64) {
-	ended := *c.Get(s.Key())
-	ended.Rule, ended.until = ended.at(now), instant.None
-	c.put(&ended)
-}
-
-// stops reports whether the rule keeps hosts from being served.
-func (r *scopeRule) stops() bool { return r.Paused == On || r.Held || r.until != instant.None }
-
-// block returns the end of the rule's block; r may be nil.
-func (r *scopeRule) block() int64 {
-	if r == nil {
-		return instant.None
-	}
-	return r.until
-}
-
-// ruleKey is the scope's place in the tree of rules, and in the store.
-func (s Scope) ruleKey() string { return s.stored().Key() }
-
-// Withholding reports whether any rule may keep a host from being served.
-func (c *controls) Withholding() bool { return c.Load().Set(withholdFields) }
-
-// Withholds returns the date until which the rules keep a host from being served, and
-// why: never if it is paused or held, instant.None if they do not. A pause comes first, and a block last.
-func (c *controls) Withholds(host []byte, now int64) (until int64, why mercator.WithheldReason) {
-	until = instant.None
-	c.Load().Visit(host, func(r *scopeRule) bool {
-		if r.until > max(now, until) {
-			until, why = r.until, mercator.WithheldBlocked
-		}
-		if r.Paused == On {
-			until, why = instant.Never, mercator.WithheldPaused
-		} else if r.Held && until != instant.Never {
-			until, why = instant.Never, mercator.WithheldSpent
-		}
-		return r.Paused == Unset
-	})
-	return until, why
-}
-
-// checkRulesLocked checks that the table of rules counts right, that blocks are in order
-// of their ends (F3), and that package limit knows the limits (F6).
-func (f *Frontier) checkRulesLocked(bad func(format string, args ...any)) {
-	c := f.core
-	t := f.controls.Load()
-	t.Check(bad, func(r *scopeRule) rule.Fields { return r.fields() })
-	blocks := 0
-	for key, r := range t.All() {
-		if r.scope.ruleKey() != r.key || r.key != key {
-			bad("F3: the rule of %v lies under %q: %v", r.scope, r.key, r.Rule)
-		}
-		if r.BlockedUntil.IsZero() != (r.until == instant.None) {
-			bad("F3: the rule of %v blocks until %v and %d", r.scope, r.BlockedUntil, r.until)
-		}
-		if r.until != instant.None {
-			blocks++
-			if c.Withheld.Blocks == nil || !c.Withheld.Blocks.Has(mercator.BlockEnd{Until: r.until, Scope: r.scope.stored()}) {
-				bad("F3: the block of %v has no end", r.scope)
-			}
-		}
-	}
-	if c.Withheld.Blocks != nil && c.Withheld.Blocks.Len() != blocks {
-		bad("F3: %d blocks, %d have an end", blocks, c.Withheld.Blocks.Len())
-	}
-	if b := c.Limits; b != nil {
-		for _, r := range t.All() {
-			if _, ok := b.Row(r.scope.subject()); ok != (r.Limits != Limits{}) || b.Exactly(r.scope.stored()).Limits != r.HostLimits.quota() {
-				bad("F6: the rule of %v has limits %+v and %+v, and usage: %v", r.scope, r.Limits, r.HostLimits, ok)
-			}
-		}
-	}
+// ruleIn is a rule in force as its operator said it.
+func ruleIn(x control.Rule) Rule {
+	r := ruleStored(&x.Rule)
+	r.BlockedUntil = x.Block
+	return r
 }
 
 // GroupSettings are the politeness settings of a group of hosts. The zero value has the defaults.
@@ -318,34 +108,6 @@ type GroupInfo struct {
 	Leased   int           // slots in use: leases, and hosts that are about to be served
 	Queued   int           // hosts that only the group keeps from being contacted
 	Due      time.Time     // when it may be contacted next, if a slot is not in use; zero: its clock is not running
-}
-
-// groupRules are the settings of groups, by name. Readers take no lock; writers hold shard.mu.
-type groupRules struct{ rule.Table[GroupSettings] }
-
-// of returns the settings of a group.
-func (r *groupRules) of(name string) GroupSettings {
-	if s := r.Get(name); s != nil {
-		return *s
-	}
-	return GroupSettings{}
-}
-
-// want is of as package mercator takes it.
-func (r *groupRules) want(name string) mercator.GroupWant {
-	s := r.of(name)
-	return s.want()
-}
-
-func (s *GroupSettings) want() mercator.GroupWant {
-	if s.Delay == nil {
-		return mercator.GroupWant{Slots: s.Concurrency}
-	}
-	return mercator.GroupWant{Slots: s.Concurrency, Delay: s.Delay}
-}
-
-func (r *groupRules) set(name string, s GroupSettings) {
-	r.Put(name, &s, rule.Fields(btoi(s != GroupSettings{})))
 }
 
 // checkStored says what is wrong with a policy that must be stored; nil is none.
@@ -380,27 +142,10 @@ func (f *Frontier) SetGroup(name string, s GroupSettings) error {
 	if err := f.lockOpen(); err != nil {
 		return err
 	}
-	f.setGroupLocked(o, name, s)
+	set := s.stored()
+	o.rows = append(o.rows, f.controls.BeginGroup(name, set, f.last))
+	o.rule = func() { f.controls.SetGroup(name, set) }
 	return f.submitAndUnlock(o)
-}
-
-// setGroupLocked makes o set a group.
-func (s *shard) setGroupLocked(o *op, name string, want GroupSettings) {
-	c := s.core
-	x := storedGroup(want, 0)
-	if id := c.GroupNamed(name); id != 0 {
-		if last := c.SlotsOf(id).Last(); last > s.last {
-			x.Due = s.clock.Stored(last) // from its row, perhaps
-		}
-	}
-	o.rows = append(o.rows, x.Row(name))
-	o.rule = func() {
-		s.groupRules.set(name, want)
-		if id := c.GroupNamed(name); id != 0 {
-			c.Groups.At(id).Set(want.want())
-			c.RequeueGroup(id)
-		}
-	}
 }
 
 // Group describes a group. It reports false if nothing is known about it: it has no
@@ -409,7 +154,8 @@ func (f *Frontier) Group(name string) (GroupInfo, bool) {
 	f.lockAdvanced()
 	defer f.mu.Unlock()
 	c := f.core
-	x := GroupInfo{Settings: f.groupRules.of(name)}
+	set := f.controls.Group(name)
+	x := GroupInfo{Settings: settingsOf(&set.Group)}
 	id := c.GroupNamed(name)
 	if id == 0 {
 		return x, x.Settings != GroupSettings{}
@@ -422,12 +168,12 @@ func (f *Frontier) Group(name string) (GroupInfo, bool) {
 	return x, x.Settings != GroupSettings{} || g.Members > 0 || g.Used > 0 || c.SlotsOf(id).Last() > f.last
 }
 
-// storedGroup is what is set for a group and when it may be contacted, in Unix milliseconds.
-func storedGroup(s GroupSettings, due int64) *row.Group {
-	return &row.Group{Due: due, Delay: storedDelay(s.Delay), Concurrency: s.Concurrency}
+// stored is what the row of a group says is set.
+func (s *GroupSettings) stored() row.Group {
+	return row.Group{Delay: storedDelay(s.Delay), Concurrency: s.Concurrency}
 }
 
-// settingsOf is what the row of a group says is set.
+// settingsOf is the inverse of GroupSettings.stored.
 func settingsOf(g *row.Group) GroupSettings {
 	return GroupSettings{Delay: policyOf(g.Delay), Concurrency: g.Concurrency}
 }

@@ -439,7 +439,7 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 			x.GroupDue = s.wall(g.Free)
 		}
 	}
-	x.Rule = s.controls.effective(x.Host, c.Date(s.last))
+	x.Rule = ruleIn(s.controls.Effective(x.Host, c.Date(s.last)))
 	if h.Has(mercator.Troubled) {
 		t := c.Troubles[id]
 		x.Backoff = stateOf(&c.Cfg, &t)
@@ -459,7 +459,7 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 // dormantInfoLocked describes a host that is not in memory, and reports whether
 // anything is known of it.
 func (s *shard) dormantInfoLocked(a *mercator.Absentee) (HostInfo, bool) {
-	x := HostInfo{Host: a.Host, Reason: ReasonNothing, Rule: s.controls.effective(a.Host, s.core.Date(s.last))}
+	x := HostInfo{Host: a.Host, Reason: ReasonNothing, Rule: ruleIn(s.controls.Effective(a.Host, s.core.Date(s.last)))}
 	if !a.Known || !a.Found {
 		return x, false
 	}
