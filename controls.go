@@ -80,11 +80,8 @@ func (f *Frontier) Rule(s Scope) (Rule, bool) {
 	if s.ofCrawl {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if x := f.core.FindCrawl(s.crawl); x != nil {
-			r := ruleOfCrawl(x.Settings)
-			return r, r != Rule{}
-		}
-		return Rule{}, false
+		r := ruleOfCrawl(f.controls.Crawl(s.crawl))
+		return r, r != Rule{}
 	}
 	r, ok := f.controls.Exactly(f.scopeSeen(s).stored(), f.date(f.opts.Clock.Now()))
 	return ruleIn(r), ok
@@ -201,7 +198,7 @@ func (s *shared) checkRule(scope Scope, r *Rule, now time.Time) error {
 	if scope.ofCrawl {
 		return r.CheckCrawl()
 	}
-	return errors.Join(r.check(now), r.checkPriorities(s.opts.Priorities))
+	return r.check(now, s.opts.Priorities)
 }
 
 // changeRule changes the rule of a scope, unless change, which runs with the lock, returns an error,

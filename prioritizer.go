@@ -3,11 +3,8 @@
 package frontier
 
 import (
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
 // Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is the most urgent. It is
@@ -195,13 +192,3 @@ func (f *Frontier) putOff(l *Lease) bool {
 // PriorityMap maps priorities: URLs of priority p are served with priority m[p]. Zero
 // leaves p as it is, and m[0] is always zero. Immediate URLs are not mapped.
 type PriorityMap [maxPriorities + 1]uint8
-
-// checkPriorities says what is wrong with the priorities of a rule.
-func (r *Rule) checkPriorities(levels int) error {
-	var wrong faults.List
-	wrong.If(r.Priority < 0 || r.Priority > levels, "Priority is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Priority, levels)
-	for i, p := range r.Priorities {
-		wrong.If(int(p) > levels || p > 0 && (i == 0 || i > levels), "Priorities[%d] is %d; want 1 to %d for each of 1 to %d, or 0 to leave it", i, p, levels, levels)
-	}
-	return errors.Join(wrong...)
-}

@@ -56,8 +56,8 @@ type Rule struct {
 	Weight int
 }
 
-// check returns an error for a rule that must not take effect.
-func (r *Rule) check(now time.Time) error {
+// check returns an error for a rule of hosts that must not take effect.
+func (r *Rule) check(now time.Time, levels int) error {
 	wrong := checkStored(r.Delay)
 	wrong.If(r.Concurrency < 0 || r.Concurrency > maxConcurrency, "Concurrency is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Concurrency, maxConcurrency)
 	wrong.If(r.Paused > Off, "Paused is %d; want Unset, On or Off", r.Paused)
@@ -65,6 +65,10 @@ func (r *Rule) check(now time.Time) error {
 	wrong.If(!t.IsZero() && (!t.After(now) || t.Sub(now) > maxBlock), "BlockedUntil is %s; want a time within 100 years from %s", t.Format(time.RFC3339), now.Format(time.RFC3339))
 	wrong.If(r.Weight != 0, "Weight is %d; only a crawl has one", r.Weight)
 	wrong.Add(r.Limits.check("Limits"), r.HostLimits.check("HostLimits"))
+	wrong.If(r.Priority < 0 || r.Priority > levels, "Priority is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Priority, levels)
+	for i, p := range r.Priorities {
+		wrong.If(int(p) > levels || p > 0 && (i == 0 || i > levels), "Priorities[%d] is %d; want 1 to %d for each of 1 to %d, or 0 to leave it", i, p, levels, levels)
+	}
 	return errors.Join(wrong...)
 }
 

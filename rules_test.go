@@ -3,6 +3,7 @@
 package frontier
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func TestRuleRows(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		s, r, ended := drawScope(t), drawRule(t, start), int64(0)
-		require.NoError(t, r.check(start))
+		require.NoError(t, r.check(start, 10))
 		if r.HostLimits != (Limits{}) {
 			ended = rapid.Int64().Draw(t, "ended")
 		}
@@ -72,5 +73,41 @@ func TestRuleRows(t *testing.T) {
 				require.NotEqual(t, stored, cut, "a piece of a row is not the whole")
 			}
 		}
+	})
+}
+
+// Rules are returned as they were said, to the nanosecond.
+func TestRulesAreReturnedAsSaid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, err := Open(context.Background(), Options{HostKey: func(u string) (string, error) { return HostName(u) }})
+		require.NoError(t, err)
+		rules, later := map[Scope]Rule{}, time.Now().Add(time.Hour)
+		for range rapid.IntRange(0, 5).Draw(t, "rules") {
+			s, r := drawScope(t), drawRule(t, later)
+			require.NoError(t, f.UpdateRule(s, func(rule *Rule) { *rule = r }))
+			if rules[s] = r; r == (Rule{}) {
+				delete(rules, s)
+			}
+		}
+		n := 0
+		for s, r := range f.Rules() {
+			require.Equal(t, rules[s], r, "%v", s)
+			got, ok := f.Rule(s)
+			require.True(t, ok)
+			require.Equal(t, r, got)
+			n++
+		}
+		require.Len(t, rules, n)
+		s := Host("www.example.org")
+		r := drawRule(t, later)
+		require.NoError(t, f.UpdateRule(s, func(rule *Rule) { *rule = r }))
+		for wider := range rules {
+			require.NoError(t, f.Clear(wider))
+		}
+		if _, cleared := rules[s]; !cleared {
+			require.Equal(t, r, f.RuleOf("www.example.org"))
+		}
+		require.NoError(t, f.Check())
+		require.NoError(t, f.Close())
 	})
 }

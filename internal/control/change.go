@@ -155,6 +155,11 @@ func (c *Controls) LatestCrawl(id uint32) row.CrawlSettings {
 	if p := c.crawls[id]; p != nil {
 		return p.latest
 	}
+	return c.Crawl(id)
+}
+
+// Crawl returns the settings of a crawl that are in force.
+func (c *Controls) Crawl(id uint32) row.CrawlSettings {
 	if x := c.core.FindCrawl(id); x != nil {
 		return x.Settings
 	}
