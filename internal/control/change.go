@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// pending is, by key, what the changes say that are on their way to the store. If one
-// fails, so do those that were submitted after it.
+// pending is, by key, what the changes say that are on their way to the store. If one fails, so do those
+// that were submitted after it.
 type pending[K comparable, V any] map[K]*pendingChanges[V]
 
 type pendingChanges[V any] struct {

@@ -1,16 +1,13 @@
 // Package control keeps what operators say of hosts, domains, all hosts, groups and crawls. It owns the
 // rules in force, one for each scope with any number of settings, the settings of groups, and the changes
-// that are on their way to the store. A change that is durable it puts in force in package mercator, which
-// asks it through mercator.Rules.
+// that are on their way to the store. What is durable it puts in force in package mercator.
 //
 // For each setting the most specific rule of a host applies: its own, then that of its closest domain, and
 // so on up to that of all hosts. No loop over hosts puts a rule in force: a rule is looked up when its
-// answer is needed. The settings of a group are looked up when the group is met, and a change is applied to
-// it at once.
+// answer is needed, and so are the settings of a group.
 //
-// A look-up takes no lock and no memory. Callers hold the frontier's lock for changes, for what is the
-// latest of them, and for Check. What it does not know is the policies that determine delays: its
-// caller makes them from rows, and they are ready for use as long as a setting is in force.
+// A look-up takes no lock and no memory: policies of delays, which its caller makes from rows, are kept
+// ready. Callers hold the frontier's lock for changes, for what is the latest of them, and for Check.
 package control
 
 import (
@@ -137,8 +134,8 @@ func (c *Controls) Priority(host []byte, p uint8) uint8 {
 // Withholding reports whether any rule may keep a host from being served.
 func (c *Controls) Withholding() bool { return c.rules.Load().Set(withholdField) }
 
-// Withholds returns the date until which the rules keep a host from being served, and
-// why: never if it is paused or held, instant.None if they do not. A pause comes first, and a block last.
+// Withholds returns the date until which the rules keep a host from being served, and why: never if it is
+// paused or held, instant.None if they do not. A pause comes first, and a block last.
 func (c *Controls) Withholds(host []byte, now int64) (until int64, why mercator.WithheldReason) {
 	until = instant.None
 	c.rules.Load().Visit(host, func(r *Rule) bool {
