@@ -66,6 +66,9 @@ func engineOf(dir string) string {
 
 // askFleet asks the machine whose folder this is.
 func askFleet(ctx context.Context, dir, method, query string) (state *fleet.State, err error) {
+	if dir == "" {
+		return nil, usageError("which machine? Name its folder with -dir, or in FRONTIER_DIR")
+	}
 	path, err := socketPath(filepath.Join(dir, "fleet"))
 	if err != nil || !exists(path) {
 		return nil, join(err, usageError(fmt.Sprintf("no machine of a fleet runs in %q, or it has not joined yet: its log says what it waits for", dir)))
@@ -135,7 +138,9 @@ func memberCommand() *cli.Command {
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			out, args := cmd.String("remove"), cmd.Args().Slice()
 			name, at, ok := strings.Cut(strings.Join(args, " "), "=")
-			if len(args) > 1 || (out != "") == (len(args) > 0) || len(args) > 0 && (!ok || name == "") {
+			host, _, _ := net.SplitHostPort(at)
+			everywhere := net.ParseIP(host).IsUnspecified() // the others cannot reach it there
+			if len(args) > 1 || (out != "") == (len(args) > 0) || len(args) > 0 && (!ok || name == "" || everywhere) {
 				return usageError("want NAME=HOST:PORT, or -remove NAME")
 			}
 			change := url.Values{"admit": {name}, "at": {at}}

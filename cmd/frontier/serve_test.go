@@ -264,6 +264,19 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestCommandsOfMachinesSayWhatTheyWant(t *testing.T) {
+	t.Setenv("FRONTIER_DIR", "")
+	for want, args := range map[string][]string{
+		"which machine? Name its folder with -dir": {"drain"},
+		"want NAME=HOST:PORT, or -remove NAME":     {"member", "-dir", "x", "e=0.0.0.0:8349"},
+		"no machine of a fleet runs in":            {"member", "-dir", "x", "e=10.0.0.1:8349"},
+	} {
+		status, _, said := operate(t, args...)
+		assert.Equal(t, exitUsage, status, args)
+		assert.Contains(t, said, want)
+	}
+}
+
 // A folder with a frontier of its own stays as it is.
 func TestAFolderThatServedAloneIsNoMachines(t *testing.T) {
 	dir := t.TempDir()

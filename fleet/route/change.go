@@ -134,7 +134,10 @@ func settled(parts []*part, errs []error) (done []string, err error) {
 	}
 	if len(not) > 0 && len(done) > 0 {
 		x := *first
-		x.Detail = fmt.Sprintf("done at %s, and not at %s: send it again, which does no harm", strings.Join(done, ", "), strings.Join(not, ", "))
+		x.Detail = fmt.Sprintf("done at %s, and not at %s", strings.Join(done, ", "), strings.Join(not, ", "))
+		if away(first) {
+			x.Detail += ": send it again, which does no harm"
+		}
 		return nil, &x
 	}
 	return nil, first

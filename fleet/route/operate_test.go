@@ -89,6 +89,7 @@ func TestRulesAreAtAllPartsThatTheyConcern(t *testing.T) {
 	x.parts["c"].down.Store(true)
 	said := x.problem(503, "busy", "DELETE", "/v1/rules/*", "")
 	assert.Contains(t, said, "done at a, b, and not at c (part c does not answer")
+	assert.Contains(t, said, ": send it again, which does no harm")
 	assert.Equal(t, []string{"c"}, rule("*"))
 	x.problem(503, "busy", "GET", "/v1/rules", "")
 	x.parts["c"].down.Store(false)
