@@ -8,7 +8,6 @@ package frontier
 
 import (
 	"context"
-	"errors"
 	"math/bits"
 	"strings"
 	"time"
@@ -130,8 +129,7 @@ func (f *Frontier) loaded(g *grant, job *loadJob, records []fifo.Loaded, err err
 	now := f.nowLocked()
 	f.readEndedLocked()
 	if err != nil {
-		var corrupt *CorruptError
-		if errors.As(err, &corrupt) {
+		if isCorrupt(err) {
 			f.core.Abandon(job.Queue, job.Load)
 		}
 		f.storeFailedLocked(err)

@@ -162,10 +162,8 @@ func (f *Frontier) commitFound() error {
 func (f *Frontier) readCounted(load func() error, look func()) error {
 	t := f.core.Counts
 	for range 3 {
-		f.lockAdvanced()
-		if f.closed {
-			f.mu.Unlock()
-			return ErrClosed
+		if err := f.lockAdvancedOpen(); err != nil {
+			return err
 		}
 		if !t.Stored() {
 			err := load()
@@ -363,8 +361,7 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 			}
 			return true
 		})
-		var corrupt *CorruptError
-		if err != nil && !errors.As(err, &corrupt) {
+		if err != nil && !isCorrupt(err) {
 			return err
 		}
 		if err := write(clocksAtOnce); err != nil {

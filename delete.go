@@ -397,9 +397,7 @@ func (f *Frontier) reviveLocked() {
 // sweepInSteps reports whether the sweep was completed.
 func (f *Frontier) sweepInSteps(step func(steps int) (done, wait bool)) bool {
 	for {
-		f.lock()
-		if f.closed {
-			f.mu.Unlock()
+		if f.lockOpen() != nil {
 			return false
 		}
 		done, wait := step(sweepSteps)

@@ -228,7 +228,7 @@ package frontier
 //	crawls.go       crawls: weight, pause, limits; QueueStats, Queues
 //	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count
 //	delete.go       Delete, DeleteWith, and taking away what it leaves dead     -> tombstone
-//	force.go        Force and CrawlNow of a URL that is known
+//	force.go        Force and CrawlNow of a URL that is known       -> view
 //	hints.go        Entry.Hint; a Riser                             -> hint, rise
 //
 // The disk:
@@ -240,9 +240,9 @@ package frontier
 //
 // Reading it:
 //
-//	view.go         Host, Hosts, HostNames, Largest, Upcoming             -> hostorder
+//	view.go         Host, Hosts, HostNames, Largest, Upcoming       -> hostorder, view
 //	urls.go         URLs of a host, Scan                            -> view
-//	urlstatus.go    Status of one URL
+//	urlstatus.go    Status of one URL                               -> view, timed
 //	watch.go        Stats and Event, and the call of OnEvent        -> attrs: figures as logs and JSON; measure; notify: the queue of events
 //	export.go       Export: gathers what is to be written           -> dump: the lines and their order
 //	import.go       Import: what a line changes, and whose key it is -> dump: reading lines

@@ -196,6 +196,9 @@ func (e *PriorityError) Error() string {
 // CorruptError reports a stored record or file that cannot be read: see storage.CorruptError.
 type CorruptError = storage.CorruptError
 
+// isCorrupt reports whether an error is, or wraps, a *CorruptError.
+func isCorrupt(err error) bool { return errors.As(err, new(*CorruptError)) }
+
 // LineError reports a line that Import could not read. Several are joined; errors.As finds the first.
 type LineError struct {
 	Line int64  // counted from 1

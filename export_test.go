@@ -4,7 +4,6 @@ package frontier
 
 import (
 	"context"
-	"math"
 
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
@@ -29,24 +28,23 @@ func (f *Frontier) Looked() uint64 {
 // WalkURLs lists what waits of a host, with steps so short, and calls between
 // without the lock after each of them.
 func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []string, err error) {
-	w := urlWindow{Window: view.Begin(0, math.MaxInt32), listing: &urlListing{f: f, ctx: context.Background()}, host: host}
+	l := urlListing{f: f, ctx: context.Background()}
 	f.mu.Lock()
-	walk := f.core.BeginWalk(f.core.Lookup(f.core.HashOf(host), host), nil)
-	walk.Part, walk.Record = w.visitPart, w.visit
-	for f.core.Fifo.Step(walk, steps) {
+	w := view.Begin(f.core, host, 0)
+	for f.core.Fifo.Step(w.Walk, steps) {
 		f.mu.Unlock()
 		between()
 		f.mu.Lock()
 	}
-	f.core.EndWalk(walk)
+	f.core.EndWalk(w.Walk)
 	f.mu.Unlock()
 	between()
-	if err := w.Read(&f.urlRanges, w.load); err != nil {
+	if err := w.Read(&f.urlRanges, l.load); err != nil {
 		return nil, err
 	}
 	w.Cut()
 	between()
-	if err := w.drop(); err != nil {
+	if err := l.drop(w); err != nil {
 		return nil, err
 	}
 	for _, x := range w.Items {

@@ -12,19 +12,18 @@
 package frontier
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
-	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/view"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -97,9 +96,9 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 		own.body = o.Keep(e.body)
 		o.entries = append(o.entries, own)
 		if id != 0 && !f.takeOutLocked(o, id, &e, b.URL) {
-			if jobs := f.unreadLocked(id, e.crawl); len(jobs) > 0 {
+			if parts := view.PartsOf(f.core, id, e.crawl); len(parts) > 0 {
 				f.mu.Unlock()
-				again, err := f.takeFromDisk(ctx, o, jobs, &e, b.URL)
+				again, err := f.takeFromDisk(ctx, o, parts, &e, b.URL)
 				if again || err != nil {
 					o.free()
 					if err == nil {
@@ -219,12 +218,16 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, e *newEntry, url []byte) bool
 	}
 	i, ok := search.Scheduled()
 	if ok {
-		it := c.Scheduled.Items[i]
-		c.Unschedule(i)
-		o.Due = it.At
-		f.endsLocked(o, it.Aux, arena.Ref(it.ID))
+		f.unscheduleLocked(o, i)
 	}
 	return ok
+}
+
+// unscheduleLocked makes o the end of a scheduled record in memory.
+func (f *Frontier) unscheduleLocked(o *op, i int) {
+	it := f.core.Unschedule(i)
+	o.Due = it.At
+	f.endsLocked(o, it.Aux, arena.Ref(it.ID))
 }
 
 // withdrawLocked makes o the end of a waiting record, which remove takes out of its queue.
@@ -235,49 +238,31 @@ func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func(
 	c.Withdraw(qid, remove, f.nowLocked())
 }
 
-// unreadLocked lists the parts on disk in which URLs of the host wait.
-func (s *shard) unreadLocked(id uint32, crawl uint32) []loadJob {
-	c := s.core
-	var jobs []loadJob
-	for qid, q := range c.QueuesOf(id) {
-		if c.CrawlNumber(q) != crawl {
-			continue
-		}
-		for pid := range c.Fifo.Parts(&q.Queue) {
-			if want := c.Blocks.Unread(pid); want != 0 {
-				jobs = append(jobs, *s.jobLocked(mercator.Choice{Host: id, Queue: qid, Load: pid, Want: want}))
-			}
-		}
-	}
-	return jobs
-}
-
 // takeFromDisk looks for the URL in parts on disk. If it finds it, o becomes the end of
 // its record. If the record was taken meanwhile, the search must begin again.
-func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, e *newEntry, url []byte) (again bool, err error) {
-	for _, job := range jobs {
-		records, err := f.readFor(ctx, job.part, job.Want)
+func (f *Frontier) takeFromDisk(ctx context.Context, o *op, parts []view.Part, e *newEntry, url []byte) (again bool, err error) {
+	for i := range parts {
+		p := &parts[i]
+		records, err := f.readFor(ctx, p.Part, p.Want)
 		if err != nil {
 			return false, err
 		}
-		for _, r := range records {
-			if b, _ := record.Decode(r.Body); !bytes.Equal(b.URL, url) {
+		for i := range records {
+			r := &records[i]
+			if !record.HasURL(r.Body, url) {
 				continue
 			}
 			f.mu.Lock()
-			c := f.core
 			if r.Seq <= f.forgottenURLsLocked(e.host, e.crawl) {
 				f.mu.Unlock()
 				continue
 			}
 			defer f.mu.Unlock()
-			if c.Blocks.Part(job.Load) != job.part || c.Blocks.Unread(job.Load)&(1<<r.Pos) == 0 {
-				return true, nil
+			ref, ok := f.core.Fifo.Fetch(p.ID, p.Part, r)
+			if ok {
+				f.withdrawLocked(o, p.Queue, ref, func() {})
 			}
-			ref := c.Records.Store(r.Seq, r.Body)
-			c.Fifo.SetHome(ref, job.Load, r.Pos)
-			f.withdrawLocked(o, job.Queue, ref, func() {})
-			return false, nil
+			return !ok, nil
 		}
 	}
 	return false, nil

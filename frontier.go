@@ -567,3 +567,14 @@ func (f *Frontier) lockAdvanced() {
 	f.core.Advance(f.last)
 	f.wakeReaderLocked()
 }
+
+// lockAdvancedOpen is lockAdvanced while the frontier is open. After its error, ErrClosed, the lock is
+// not held.
+func (f *Frontier) lockAdvancedOpen() error {
+	f.lockAdvanced()
+	if !f.closed {
+		return nil
+	}
+	f.mu.Unlock()
+	return ErrClosed
+}

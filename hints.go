@@ -243,7 +243,12 @@ func (f *Frontier) hintScheduled() {
 	for done := false; !done; {
 		var found []hinted
 		complete := f.sweepInSteps(func(steps int) (stop, wait bool) {
-			found, done = f.hintedInMemoryLocked(s, steps/fifo.PurgedRecord, found)
+			done = f.core.Scheduled.Look(s, steps/fifo.PurgedRecord, func(it timeheap.Item) bool {
+				if x, ok := f.hintOfLocked(it); ok {
+					found = append(found, x)
+				}
+				return true
+			})
 			return done || len(found) >= hintsAtOnce, false
 		})
 		if !complete {
@@ -255,40 +260,25 @@ func (f *Frontier) hintScheduled() {
 	}
 }
 
-// hintedInMemoryLocked goes on with a walk through the heap, for n records, and
-// appends those that there are hints of. It reports whether it is at its end.
-func (s *shard) hintedInMemoryLocked(scan *timed.Scan, n int, found []hinted) (_ []hinted, done bool) {
-	for ; n > 0; n-- {
-		i, more := s.core.Scheduled.Next(scan)
-		if !more {
-			return found, true
-		}
-		if i < 0 || s.core.Scheduled.Items[i].At == instant.Never {
-			continue
-		}
-		if x, ok := s.hintOfLocked(s.core.Scheduled.Items[i]); ok {
-			found = append(found, x)
-		}
-	}
-	return found, false
-}
-
 // hintOfLocked returns a scheduled record in memory with the hint of its URL, if there is one.
 func (s *shard) hintOfLocked(it timeheap.Item) (x hinted, ok bool) {
 	c := s.core
+	if it.At == instant.Never {
+		return x, false
+	}
 	r, q := c.Records.At(arena.Ref(it.ID)), c.Queues.At(it.Aux)
 	b, err := record.Decode(r.Body())
 	if err != nil {
 		return x, false
 	}
 	crawl := c.CrawlNumber(q)
-	m := s.markOf(hostkey.String(c.Name(c.Hosts.At(q.Host))), crawl, string(b.URL))
+	m := s.markOf(hostkey.String(c.NameOf(q.Host)), crawl, string(b.URL))
 	h, ok := s.hints.Get(m)
 	if !ok || r.Seq() <= c.DeadStored(q).Seq {
 		return x, false
 	}
 	x = hinted{hint: h, mark: m, at: it.At, from: c.Records.Locate(arena.Ref(it.ID))}
-	x.Queue = storage.Queue{Host: string(c.Name(c.Hosts.At(q.Host))), Crawl: crawl, Priority: q.Priority}
+	x.Queue = storage.Queue{Host: string(c.NameOf(q.Host)), Crawl: crawl, Priority: q.Priority}
 	x.Record = storage.Record{Seq: r.Seq(), Body: slices.Clone(r.Body())}
 	return x, true
 }
@@ -310,8 +300,7 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 		if !ok {
 			continue
 		}
-		it := c.Scheduled.Items[n]
-		if x.Seq <= c.DeadStored(c.Queues.At(it.Aux)).Seq {
+		if x.Seq <= c.DeadStored(c.Queues.At(c.Scheduled.Items[n].Aux)).Seq {
 			continue
 		}
 		f.hints.Drop(x.mark)
@@ -319,9 +308,7 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 			continue
 		}
 		o := newOp()
-		c.Unschedule(n)
-		o.Due = it.At
-		f.endsLocked(o, it.Aux, x.from.Ref)
+		f.unscheduleLocked(o, n)
 		o.entries = append(o.entries, x.next)
 		jobs.addYieldingLocked(o)
 	}

@@ -347,9 +347,7 @@ type pendingOps struct {
 func (f *Frontier) letGo(hosts []uint32) {
 	for len(hosts) > 0 {
 		n := min(len(hosts), importAtOnce)
-		f.lock()
-		if f.closed {
-			f.mu.Unlock()
+		if f.lockOpen() != nil {
 			return
 		}
 		for _, id := range hosts[:n] {
@@ -455,10 +453,8 @@ func (f *Frontier) submitImportAndUnlock(o *op, after func(error)) {
 // takeKey makes k the key of the frontier if it is fresh: there never was a URL or host in
 // it. It reports whether the frontier's is another one.
 func (f *Frontier) takeKey(k [2]uint64) (foreign, fresh bool, err error) {
-	f.lock()
-	if f.closed {
-		f.mu.Unlock()
-		return false, false, ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return false, false, err
 	}
 	f.rekeying.Store(true) // an Add that begins waits for the lock
 	c := f.core

@@ -414,8 +414,7 @@ func (f *Frontier) arriveYieldingLocked(records []timed.Loaded) {
 		if err != nil {
 			f.emitLocked(Event{Kind: EventStoreError, Reason: "reading hosts of scheduled URLs", Count: int64(n), Err: err})
 			f.storeFailedLocked(err)
-			var corrupt *CorruptError
-			if errors.As(err, &corrupt) && len(f.faults) == 0 {
+			if isCorrupt(err) && len(f.faults) == 0 {
 				f.faults = append(f.faults, err)
 			}
 			c.RetryTimed(f.nowLocked())
@@ -438,8 +437,7 @@ func (f *Frontier) timedFailedLocked(err error) {
 	c.Timed.PurgeFailed()
 	f.emitLocked(Event{Kind: EventStoreError, Reason: "reading scheduled URLs", Count: int64(n), Err: err})
 	f.storeFailedLocked(err)
-	var corrupt *CorruptError
-	if errors.As(err, &corrupt) {
+	if isCorrupt(err) {
 		lost := int64(c.Timed.Lose()) // they stay on disk
 		*c.Stats.DueAt(at) -= lost
 		c.Stats.Unreadable += lost
@@ -493,7 +491,7 @@ func (s *shard) listTimed() *timed.List {
 	t := &s.core.Timed
 	s.mu.Lock()
 	l := t.BeginList()
-	for more := true; more; {
+	for more := !t.Empty(); more; {
 		s.mu.Unlock()
 		l.Grow()
 		s.mu.Lock()

@@ -10,19 +10,13 @@ package frontier
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"iter"
-	"slices"
 	"strings"
 
-	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/dump"
 	"github.com/seed-7440039f/frontier/internal/fifo"
-	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
@@ -43,20 +37,7 @@ type WaitingURL struct {
 
 // Cursor names the URL's place in the listing: URLs goes on behind it. It is
 // printable, fit for a query string, and valid as long as the store is.
-func (u WaitingURL) Cursor() string {
-	b := append(binary.AppendUvarint(nil, u.seq), u.Host...)
-	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)))
-}
-
-func parseCursor(s string) (host string, seq uint64, err error) {
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	end := max(0, len(b)-4)
-	seq, n := binary.Uvarint(b[:end])
-	if err != nil || n <= 0 || binary.BigEndian.Uint32(b[end:]) != crc32.ChecksumIEEE(b[:end]) || hostkey.Check(string(b[n:end])) != nil {
-		return "", 0, fmt.Errorf("frontier: URLs: malformed cursor %q; want one from an earlier listing", shortened(s))
-	}
-	return string(b[n:end]), seq, nil
-}
+func (u WaitingURL) Cursor() string { return view.Cursor(u.Host, u.seq) }
 
 // URLs yields the waiting URLs of a scope: hosts in domain order, their URLs in the order in which they
 // were admitted. It begins behind the URL whose Cursor is after, which need not wait any more; if after
@@ -70,7 +51,7 @@ func parseCursor(s string) (host string, seq uint64, err error) {
 // error (a bad scope, a malformed cursor, ctx's, ErrClosed, the Spill's) it ends.
 func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[WaitingURL, error] {
 	return func(yield func(WaitingURL, error) bool) {
-		l := urlListing{f: f, ctx: ctx, yield: yield}
+		l := urlListing{f: f, ctx: ctx, yield: yield, bad: map[uint64]bool{}}
 		s, err := f.spelled(s)
 		if err != nil {
 			yield(WaitingURL{}, fmt.Errorf("frontier: URLs: %w", err))
@@ -78,9 +59,9 @@ func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[Wa
 		}
 		behind := ""
 		if after != "" {
-			host, seq, err := parseCursor(after)
-			if err != nil {
-				yield(WaitingURL{}, err)
+			host, seq, ok := view.ParseCursor(after)
+			if !ok {
+				yield(WaitingURL{}, fmt.Errorf("frontier: URLs: malformed cursor %q; want one from an earlier listing", shortened(after)))
 				return
 			}
 			if s.stored().Contains(host) && !l.host(host, seq) {
@@ -88,13 +69,14 @@ func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[Wa
 			}
 			behind = host
 		}
-		type listed struct {
-			host  string
-			waits bool
+		look := func(id uint32) (host string) {
+			if f.core.WaitingOf(id) > 0 {
+				host = string(f.core.NameOf(id))
+			}
+			return host
 		}
-		look := func(id uint32) listed { return listed{string(f.core.NameOf(id)), f.core.Hosts.At(id).Waiting > 0} }
-		for x := range eachHost(f, s, behind, mercator.InfosAtOnce, look, func(x listed) string { return x.host }) {
-			if x.waits && !l.host(x.host, 0) {
+		for host := range eachHost(f, s, behind, mercator.InfosAtOnce, look) {
+			if host != "" && !l.host(host, 0) {
 				return
 			}
 		}
@@ -115,25 +97,21 @@ type urlListing struct {
 // host yields the URLs of one host behind a number. It reports false when the listing is over.
 func (l *urlListing) host(name string, after uint64) bool {
 	for {
-		w := urlWindow{listing: l, host: name}
-		switch err := w.fill(after); {
+		w, err := l.fill(name, after)
+		switch {
 		case err == errStop:
 			return false
 		case err != nil:
 			l.yield(WaitingURL{}, err)
 			return false
-		case len(w.Items) == 0 && !w.More:
+		case w == nil:
 			return true
 		}
 		for i := range w.Items {
 			x := &w.Items[i]
 			after = x.Seq
-			b := record.Must(x.Body)
-			u := WaitingURL{
-				Entry: entryOf(&b, name), Host: name, Priority: x.Priority, Attempt: b.Fails + 1, History: historyOf(&b.History), seq: x.Seq,
-			}
-			u.Entry.Crawl = x.Crawl
-			if !l.yield(u, nil) {
+			u := WaitingURL{Host: name, Priority: x.Priority, seq: x.Seq}
+			if u.Entry, u.Attempt, u.History = described(x.Body, name, x.Crawl); !l.yield(u, nil) {
 				return false
 			}
 		}
@@ -144,131 +122,85 @@ func (l *urlListing) host(name string, after uint64) bool {
 	}
 }
 
-// damaged reports a part that cannot be read, once.
-func (l *urlListing) damaged(p storage.Part, err error) (more bool) {
-	if l.bad == nil {
-		l.bad = map[uint64]bool{}
-	}
-	l.bad[view.Key(p)] = true
-	return l.yield(WaitingURL{}, err)
-}
-
 var errStop = errors.New("the caller has seen enough")
 
-// urlWindow is the next URLs of a host behind a number.
-type urlWindow struct {
-	view.Window
-	listing *urlListing
-	host    string
-}
-
-// fill collects the window of what comes behind a number.
-func (w *urlWindow) fill(after uint64) error {
-	f := w.listing.f
-	if err := w.listing.ctx.Err(); err != nil {
-		return err
-	}
-	f.lockAdvanced()
-	if f.closed {
-		f.mu.Unlock()
-		return ErrClosed
-	}
-	id := f.core.Lookup(f.core.HashOf(w.host), w.host)
-	if id == 0 {
-		f.mu.Unlock()
-		return nil
-	}
-	w.Window = view.Begin(after, int(f.core.Hosts.At(id).Waiting))
-	walk := f.core.BeginWalk(id, nil)
-	walk.Part, walk.Record = w.visitPart, w.visit
-	f.walkHostAndUnlock(walk, w.MakeRoom)
-	if err := w.Read(&f.urlRanges, w.load); err != nil {
-		return err
-	}
-	w.Cut()
-	return w.drop()
-}
-
-// visit takes a record in memory into the window.
-func (w *urlWindow) visit(queue uint32, ref arena.Ref) bool {
-	c := w.listing.f.core
-	q := c.Queues.At(queue)
-	if r := c.Records.At(ref); w.Accepts(r.Seq()) {
-		w.Items = append(w.Items, view.Item{Seq: r.Seq(), Body: append([]byte(nil), r.Body()...), Crawl: c.CrawlNumber(q), Priority: c.PriorityOf(q)})
-	}
-	return true
-}
-
-// visitPart notes a part on disk.
-func (w *urlWindow) visitPart(queue, id uint32) {
-	if p := w.listing.f.core.UnreadPart(queue, id); p.Want != 0 {
-		w.Parts = append(w.Parts, p)
-	}
-}
-
-// load reads records of a part, if it is not damaged.
-func (w *urlWindow) load(p *view.Part, want uint32) ([]fifo.Loaded, error) {
-	l := w.listing
-	if l.bad[view.Key(p.Part)] {
-		return nil, nil
-	}
+// fill collects the next URLs of a host behind a number; nil if the host is not in memory.
+func (l *urlListing) fill(host string, after uint64) (*view.Window, error) {
+	f := l.f
 	if err := l.ctx.Err(); err != nil {
 		return nil, err
 	}
-	records, err := l.f.readFor(l.ctx, p.Part, want)
-	if err != nil {
-		return nil, w.unreadable(p, err)
+	if err := f.lockAdvancedOpen(); err != nil {
+		return nil, err
 	}
-	return records, nil
+	w := view.Begin(f.core, host, after)
+	if w == nil {
+		f.mu.Unlock()
+		return nil, nil
+	}
+	f.walkHostAndUnlock(w.Walk, w.MakeRoom)
+	if err := w.Read(&f.urlRanges, l.load); err != nil {
+		return nil, err
+	}
+	w.Cut()
+	return w, l.drop(w)
 }
 
-// unreadable judges an error: if the part's last record is finished there is nothing to read.
-func (w *urlWindow) unreadable(p *view.Part, err error) error {
-	f := w.listing.f
-	f.mu.Lock()
-	closed, gone := f.closed, !f.core.Blocks.Has(p.Block)
-	f.mu.Unlock()
-	var corrupt *CorruptError
-	switch {
-	case closed:
-		return ErrClosed
-	case gone:
-		return nil
-	case !errors.As(err, &corrupt):
-		return err
-	case !w.listing.damaged(p.Part, err):
-		return errStop
-	}
-	return nil
-}
-
-// drop removes what is leased, finished or deleted by now.
-func (w *urlWindow) drop() error {
-	f := w.listing.f
-	kept := w.Items[:0]
-	for chunk := range slices.Chunk(w.Items, walkAtOnce) {
-		if err := f.lockOpen(); err != nil {
+// drop removes from a window what does not wait any more.
+func (l *urlListing) drop(w *view.Window) error {
+	for more := len(w.Items) > 0; more; {
+		if err := l.f.lockOpen(); err != nil {
 			return err
 		}
-		c := f.core
-		var out []uint64
-		if id := c.Lookup(f.core.HashOf(w.host), w.host); id != 0 {
-			for l := range c.LeasesOf(id) {
-				if ref := c.Leases.At(l).Record; ref != 0 {
-					out = append(out, c.Records.At(ref).Seq())
-				}
-			}
-		}
-		for _, x := range chunk {
-			gone := x.Block != 0 && c.Blocks.IsDead(x.Block, x.Pos) || c.Deleted(w.host, x.Crawl, x.Seq)
-			if !gone && !slices.Contains(out, x.Seq) {
-				kept = append(kept, x)
-			}
-		}
-		f.mu.Unlock()
+		more = w.DropSome()
+		l.f.mu.Unlock()
 	}
-	w.Items = kept
 	return nil
+}
+
+// load reads records of a part. One that is damaged is reported, once.
+func (l *urlListing) load(p *view.Part, want uint32) ([]fifo.Loaded, error) {
+	if l.bad[view.Key(p.Part)] {
+		return nil, nil
+	}
+	records, err := l.f.readPart(l.ctx, p.Part, want)
+	if !isCorrupt(err) {
+		return records, err
+	}
+	l.bad[view.Key(p.Part)] = true
+	if !l.yield(WaitingURL{}, err) {
+		return nil, errStop
+	}
+	return nil, nil
+}
+
+// readPart reads records of a part that the caller noted. It returns none if the last of its block has
+// been finished since.
+func (s *shard) readPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	records, err := s.readFor(ctx, p, want)
+	if err == nil {
+		return records, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, ErrClosed
+	case !s.core.Blocks.Has(p.Block):
+		return nil, nil
+	}
+	return nil, err
+}
+
+// described is what a body says of a URL of a host and crawl, with the number of its next attempt.
+func described(body []byte, host string, crawl uint32) (Entry, int, History) {
+	b := record.Must(body)
+	e := entryOf(&b, host)
+	e.Crawl = crawl
+	return e, b.Fails + 1, historyOf(&b.History)
 }
 
 // walkAtOnce is how many parts and records are visited under one lock.
@@ -360,14 +292,11 @@ func (f *Frontier) scan(ctx context.Context, s Scope, to chan<- []StoredURL) (er
 		}
 	}
 	take := func(q *storage.Queue, due int64, body []byte) error {
-		b, err := record.Decode(body)
-		if err != nil {
+		if _, err := record.Decode(body); err != nil {
 			return &storage.CorruptError{Err: err}
 		}
-		u := StoredURL{
-			Entry: entryOf(&b, q.Host), Host: q.Host, Priority: int(q.Priority), Attempt: b.Fails + 1, History: historyOf(&b.History),
-		}
-		u.Entry.Crawl = q.Crawl
+		u := StoredURL{Host: q.Host, Priority: int(q.Priority)}
+		u.Entry, u.Attempt, u.History = described(body, q.Host, q.Crawl)
 		if u.Entry.Finished = due == instant.KeptMillis; !u.Entry.Finished {
 			u.Entry.NotBefore = instant.FromMillis(due)
 		}

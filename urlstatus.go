@@ -7,17 +7,12 @@
 package frontier
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/arena"
-	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/instant"
-	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timed"
@@ -71,25 +66,43 @@ func (f *Frontier) Status(ctx context.Context, e Entry) (URLStatus, error) {
 	if err != nil {
 		return URLStatus{}, err
 	}
-	s := urlSearch{f: f, ctx: ctx, host: host, hash: f.core.HashOf(host), crawl: e.Crawl, url: []byte(url)}
-	s.status.Host = host
-	known, err := s.known()
+	s := urlSearch{f, ctx, view.NewSearch(f.core, host, e.Crawl, []byte(url))}
+	none := URLStatus{Host: host}
+	known, err := s.known(url)
 	if err != nil || !known && !f.opts.NoDedup {
-		return s.status, err
+		return none, err
 	}
 	for i := range 5 { // until it cannot have moved past the search
-		found, settled, err := s.search(i == 0)
-		if err != nil || found {
-			return s.status, err
+		settled, err := s.search(i == 0)
+		if err != nil {
+			return none, err
+		}
+		if s.State != view.Nowhere {
+			return s.status(), nil
 		}
 		if settled {
 			break
 		}
 	}
 	if known {
-		s.status.State = URLKnown
+		none.State = URLKnown
 	}
-	return s.status, nil
+	return none, nil
+}
+
+// status describes the URL that was found.
+func (s *urlSearch) status() URLStatus {
+	x := URLStatus{State: URLWaiting, Host: s.Host, Priority: s.Priority}
+	x.Entry, x.Attempt, x.History = described(s.Body, s.Host, s.Crawl)
+	switch {
+	case s.State == view.Leased:
+		x.State, x.Until = URLLeased, s.f.wall(s.At)
+	case s.State == view.Scheduled && s.At == instant.Never:
+		x.State, x.Entry.Finished = URLFinished, true
+	case s.State == view.Scheduled:
+		x.State, x.Until = URLScheduled, s.f.day(s.At)
+	}
+	return x
 }
 
 // named returns the host key of an entry, and the form under which the frontier knows its URL.
@@ -109,26 +122,20 @@ func (f *Frontier) named(e *Entry) (host, url string, err error) {
 
 // urlSearch is the search for one URL.
 type urlSearch struct {
-	f     *Frontier
-	ctx   context.Context
-	host  string
-	hash  uint64
-	crawl uint32
-	url   []byte
-
-	status URLStatus
-	parts  []view.Part
+	f   *Frontier
+	ctx context.Context
+	*view.Search
 }
 
 // known reports whether the URL was admitted.
-func (s *urlSearch) known() (bool, error) {
+func (s *urlSearch) known(url string) (bool, error) {
 	f := s.f
 	o := newOp()
 	o.ctx = s.ctx
 	defer o.free()
 	o.forgets = f.forgotten.version.Load()
 	o.entries = append(o.entries, newEntry{
-		host: s.host, crawl: s.crawl, mark: f.markOf(s.host, s.crawl, string(s.url)), body: o.Encode(&record.Body{}, string(s.url)),
+		host: s.Host, crawl: s.Crawl, mark: f.markOf(s.Host, s.Crawl, url), body: o.Encode(&record.Body{}, url),
 	})
 	for {
 		if err := s.ctx.Err(); err != nil {
@@ -137,14 +144,12 @@ func (s *urlSearch) known() (bool, error) {
 		if err := f.lookUp(o); err != nil {
 			return false, err
 		}
-		f.mu.Lock()
-		closed, stale := f.closed, f.staleLocked(o)
-		known := f.knownLocked(&o.entries[0])
+		if err := f.lockOpen(); err != nil {
+			return false, err
+		}
+		stale, known := f.staleLocked(o), f.knownLocked(&o.entries[0])
 		f.mu.Unlock()
-		switch {
-		case closed:
-			return false, ErrClosed
-		case !stale:
+		if !stale {
 			return known, nil
 		}
 	}
@@ -152,221 +157,75 @@ func (s *urlSearch) known() (bool, error) {
 
 // search looks everywhere once. If nothing is found, settled reports that the URL was not
 // on its way from one place to another.
-func (s *urlSearch) search(first bool) (found, settled bool, err error) {
+func (s *urlSearch) search(first bool) (settled bool, err error) {
 	f := s.f
 	if err := s.ctx.Err(); err != nil {
-		return false, false, err
+		return false, err
 	}
 	list := f.listTimed()
-	f.lockAdvanced()
-	f.core.Timed.EndList(list)
-	if f.closed {
-		f.mu.Unlock()
-		return false, false, ErrClosed
+	if err := f.lockAdvancedOpen(); err != nil {
+		return false, err
 	}
+	f.core.Timed.EndList(list)
 	moving, last := first && f.committer.log.Busy(), f.core.Timed.Last()
-	var w *fifo.Walk
-	if id := f.core.Lookup(s.hash, s.host); id != 0 {
-		moving = moving || f.core.Hosts.At(id).Pins > 0
-		w = f.core.BeginWalk(id, func(q *mercator.Queue) bool { return f.core.CrawlNumber(q) == s.crawl })
-		w.URL = s.url
-		found = s.leasedLocked(id)
+	if s.Begin(f.forgottenLocked(s.Host, s.Crawl)); s.Walk != nil {
+		moving = moving || f.core.Hosts.At(s.Owner).Pins > 0
 	}
 	f.mu.Unlock()
-	if w != nil {
-		if found, err = s.ofHost(w, found); err != nil {
-			return false, false, err
-		}
+	moved, err := false, s.ofHost()
+	if err == nil && s.State == view.Nowhere {
+		moved, err = f.eachTimed(s.ctx, list.All(), s.IsOf, func(r *timed.Loaded) bool { s.Take(r); return false })
 	}
-	moved := false
-	if !found {
-		found, moved, err = s.inTimed(list.All())
+	if err != nil || s.State != view.Nowhere {
+		return true, err
 	}
-	if found || err != nil {
-		return found, true, err
+	if err := f.lockOpen(); err != nil {
+		return false, err
 	}
-	f.mu.Lock()
-	moving = moving || moved || w != nil && w.Taken || f.core.Timed.Last() != last
-	switch {
-	case f.closed:
+	moving = moving || moved || s.Walk != nil && s.Taken || f.core.Timed.Last() != last
+	if !moving || f.opts.Spill == nil {
 		f.mu.Unlock()
-		return false, false, ErrClosed
-	case !moving || f.opts.Spill == nil:
-		f.mu.Unlock()
-		return false, !moving, nil
+		return !moving, nil
 	}
 	o := newOp()
 	o.ctx = s.ctx
 	defer o.free()
-	return false, false, f.submitAndUnlock(o) // returns when what is on its way has arrived
-}
-
-// ofHost looks through the host's URLs, in memory and on disk.
-func (s *urlSearch) ofHost(w *fifo.Walk, found bool) (bool, error) {
-	f := s.f
-	defer func() {
-		f.mu.Lock()
-		f.core.EndWalk(w)
-		f.mu.Unlock()
-	}()
-	if found || s.scheduledOf(w) { // before the walk: at its time a record begins to wait
-		return true, nil
-	}
-	s.parts = s.parts[:0]
-	w.Part = s.visitPart
-	w.Record = func(queue uint32, ref arena.Ref) bool {
-		r := f.core.Records.At(ref)
-		if found = f.core.Records.HasURL(ref, s.url) && !f.core.Deleted(s.host, s.crawl, r.Seq()); found {
-			s.describe(f.core.Records.At(ref).Body(), URLWaiting, f.core.PriorityOf(f.core.Queues.At(queue)))
-		}
-		return !found
-	}
-	f.mu.Lock()
-	for f.core.Fifo.Step(w, walkAtOnce) && !f.closed {
-		f.yield()
-	}
-	f.mu.Unlock()
-	if found {
-		return true, nil
-	}
-	return s.onDisk()
-}
-
-// describe fills in the status from a record.
-func (s *urlSearch) describe(p []byte, state URLState, priority int) {
-	b := record.Must(p)
-	s.status = URLStatus{
-		State: state, Host: s.host, Priority: priority, Attempt: b.Fails + 1, Entry: entryOf(&b, s.host), History: historyOf(&b.History),
-	}
-	s.status.Entry.Crawl = s.crawl
-}
-
-// describeDue is describe for a record that is due at a date.
-func (s *urlSearch) describeDue(p []byte, at int64, priority int) {
-	if at == instant.Never {
-		s.describe(p, URLFinished, priority)
-		s.status.Entry.Finished = true
-		return
-	}
-	s.describe(p, URLScheduled, priority)
-	s.status.Until = s.f.day(at)
-}
-
-// leasedLocked looks among the host's leases.
-func (s *urlSearch) leasedLocked(id uint32) bool {
-	c := s.f.core
-	l := c.Search(id, s.crawl, s.url, s.f.forgottenLocked(s.host, s.crawl)).Lease()
-	if l == nil {
-		return false
-	}
-	s.describe(c.Records.At(l.Record).Body(), URLLeased, c.PriorityOf(c.Queues.At(l.Queue)))
-	s.status.Until = s.f.wall(l.Deadline)
-	return true
-}
-
-// scheduledOf looks among the records in memory that wait for their time. It counts
-// those of the host: what the heap moves past the search is looked for again.
-func (s *urlSearch) scheduledOf(w *fifo.Walk) bool {
-	f, c := s.f, s.f.core
-	for range 4 {
-		f.mu.Lock()
-		want, seen := 0, 0
-		if w.Owner != 0 {
-			want = int(c.Hosts.At(w.Owner).Scheduled)
-		}
-		for i := 0; i < c.Scheduled.Len() && seen < want; i++ {
-			it := c.Scheduled.Items[i]
-			if c.Queues.At(it.Aux).Host == w.Owner {
-				seen++
-				q, r := c.Queues.At(it.Aux), c.Records.At(arena.Ref(it.ID))
-				if c.CrawlNumber(q) == s.crawl && c.Records.HasURL(arena.Ref(it.ID), s.url) && !c.Deleted(s.host, s.crawl, r.Seq()) {
-					s.describeDue(r.Body(), it.At, c.PriorityOf(q))
-					f.mu.Unlock()
-					return true
-				}
-			}
-			if i%scheduledAtOnce == scheduledAtOnce-1 {
-				f.yield()
-			}
-		}
-		f.mu.Unlock()
-		if seen >= want {
-			return false
-		}
-	}
-	return false
+	return false, f.submitAndUnlock(o) // returns when what is on its way has arrived
 }
 
 // scheduledAtOnce is how many scheduled records are looked at under one lock.
 const scheduledAtOnce = 2048
 
-// visitPart notes a part on disk in which the URL may wait.
-func (s *urlSearch) visitPart(queue, id uint32) {
-	if p := s.f.core.UnreadPart(queue, id); p.Want != 0 {
-		s.parts = append(s.parts, p)
-	}
-}
-
-// onDisk reads the parts.
-func (s *urlSearch) onDisk() (bool, error) {
+// ofHost looks through the host's URLs, in memory and on disk.
+func (s *urlSearch) ofHost() error {
 	f := s.f
-	for _, p := range s.parts {
-		if err := s.ctx.Err(); err != nil {
-			return false, err
+	f.mu.Lock()
+	defer func() {
+		f.mu.Lock()
+		s.End()
+		f.mu.Unlock()
+	}()
+	for s.LookScheduled(scheduledAtOnce) { // before the walk: at its time a record begins to wait
+		f.yield()
+	}
+	for s.Step(walkAtOnce) && !f.closed {
+		f.yield()
+	}
+	f.mu.Unlock()
+	for i := 0; i < len(s.Parts) && s.State == view.Nowhere; i++ {
+		p := &s.Parts[i]
+		records, err := f.readPart(s.ctx, p.Part, p.Want)
+		if err != nil && !isCorrupt(err) {
+			return err
 		}
-		type foundRecord struct {
-			body []byte
-			pos  int
-			seq  uint64
-		}
-		r, err := patience.Ask(s.ctx, f.abandoned, func() (r foundRecord, err error) {
-			err = f.opts.Spill.Load(p.Part, p.Want, func(i int, x storage.Record) {
-				if b, err := record.Decode(x.Body); err == nil && bytes.Equal(b.URL, s.url) {
-					r = foundRecord{append([]byte(nil), x.Body...), int(p.First) + i, x.Seq}
-				}
-			})
-			return r, err
-		})
-		body, pos, seq := r.body, r.pos, r.seq
-		if err == nil && body == nil {
+		if !slices.ContainsFunc(records, s.Has) {
 			continue
 		}
 		f.mu.Lock()
-		known := f.core.Blocks.Has(p.Block)
-		closed, dead := f.closed, f.core.Blocks.IsDead(p.Block, pos) || f.core.Deleted(s.host, s.crawl, seq)
-		if err == nil && !closed && !dead {
-			s.describe(body, URLWaiting, p.Priority)
-			if id := f.core.Lookup(s.hash, s.host); id != 0 {
-				s.leasedLocked(id) // since the walk
-			}
-		}
+		s.Read(p, records, f.forgottenLocked(s.Host, s.Crawl))
 		f.mu.Unlock()
-		var corrupt *CorruptError
-		switch {
-		case closed:
-			return false, ErrClosed
-		case err != nil && known && !errors.As(err, &corrupt):
-			return false, err
-		case err == nil && !dead:
-			return true, nil
-		}
 	}
-	return false, nil
-}
-
-// inTimed looks among the scheduled records on disk.
-func (s *urlSearch) inTimed(blocks []timeheap.Item) (found, moved bool, err error) {
-	wanted := func(r *storage.TimedRecord) bool {
-		return r.Crawl == s.crawl && r.Host == s.host && bytes.HasSuffix(r.Body, s.url)
-	}
-	moved, err = s.f.eachTimed(s.ctx, blocks, wanted, func(r *timed.Loaded) bool {
-		if b, err := record.Decode(r.Body); err == nil && bytes.Equal(b.URL, s.url) {
-			found = true
-			s.describeDue(r.Body, r.At, int(r.Priority))
-		}
-		return !found
-	})
-	return found, moved, err
+	return nil
 }
 
 // eachTimed calls fn, without the lock, with the records in timed blocks that are wanted and neither
@@ -389,14 +248,13 @@ func (s *shard) eachTimed(ctx context.Context, blocks []timeheap.Item, wanted fu
 			})
 		}
 		s.mu.Unlock()
-		var corrupt *CorruptError
 		switch {
 		case closed:
 			return moved, ErrClosed
 		case gone:
 			moved = true
 			continue
-		case errors.As(err, &corrupt):
+		case isCorrupt(err):
 			continue
 		case err != nil:
 			return moved, err

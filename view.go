@@ -10,7 +10,6 @@ package frontier
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -19,9 +18,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
-	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/view"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -50,10 +49,8 @@ func (f *Frontier) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f.lockAdvanced()
-	if f.closed {
-		f.mu.Unlock()
-		return nil, ErrClosed
+	if err := f.lockAdvancedOpen(); err != nil {
+		return nil, err
 	}
 	due := map[string]int64{}
 	var names []string
@@ -97,60 +94,31 @@ func (f *Frontier) infosOf(names []string) []HostInfo {
 }
 
 // firstURL finds the first URL of a host. It reports false if there is none any more.
-func (s *shard) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
+func (f *Frontier) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 	for range 3 { // what is on disk may come into memory meanwhile
-		if err := ctx.Err(); err != nil {
+		if err := f.lockOpen(); err != nil {
 			return false, err
 		}
-		s.mu.Lock()
-		if s.closed {
-			s.mu.Unlock()
-			return false, ErrClosed
+		x, part, ok := view.First(f.core, u.Host.Host)
+		f.mu.Unlock()
+		if !ok {
+			return false, nil
 		}
-		job := s.firstLocked(u)
-		s.mu.Unlock()
-		if job == nil {
-			return u.Entry.URL != "", nil
+		if x.Body == nil {
+			records, err := f.readPart(ctx, part.Part, part.Want)
+			if err != nil && !isCorrupt(err) {
+				return false, err
+			}
+			if len(records) == 0 {
+				continue // its last record is finished, or it is damaged
+			}
+			x.Body = records[0].Body
 		}
-		records, err := s.readFor(ctx, job.part, job.Want)
-		var corrupt *CorruptError
-		switch {
-		case errors.As(err, &corrupt):
-			continue // or its last record is finished
-		case err != nil:
-			return false, err
-		}
-		if len(records) > 0 {
-			b := record.Must(records[0].Body)
-			crawl := u.Entry.Crawl
-			u.Entry = entryOf(&b, u.Host.Host)
-			u.Entry.Crawl = crawl
-			return true, nil
-		}
+		u.Priority = x.Priority
+		u.Entry, _, _ = described(x.Body, u.Host.Host, x.Crawl)
+		return true, nil
 	}
 	return false, nil
-}
-
-// firstLocked fills in the first URL of a host, or returns what must be read for it.
-func (s *shard) firstLocked(u *Upcoming) *loadJob {
-	c := s.core
-	id := c.Lookup(s.core.HashOf(u.Host.Host), u.Host.Host)
-	if id == 0 {
-		return nil
-	}
-	qid, ref, load := c.First(id)
-	if qid == 0 {
-		return nil
-	}
-	q := c.Queues.At(qid)
-	u.Priority = c.PriorityOf(q)
-	if ref == 0 {
-		u.Entry.Crawl = c.CrawlNumber(q)
-		return s.jobLocked(load)
-	}
-	u.Entry, _ = s.entryLocked(ref, c.Hosts.At(id))
-	u.Entry.Crawl = c.CrawlNumber(q)
-	return nil
 }
 
 // Hosts yields the hosts in memory of a scope in domain order: by their names with the
@@ -162,7 +130,7 @@ func (s *shard) firstLocked(u *Upcoming) *loadJob {
 // The first call puts the hosts in order, in short steps; from then on each host costs
 // about 6 more bytes. No lock is held while the loop body runs.
 func (f *Frontier) Hosts(s Scope, after string) iter.Seq[HostInfo] {
-	return eachHost(f, f.scopeSeen(s), after, mercator.InfosAtOnce, f.hostInfoLocked, func(x HostInfo) string { return x.Host })
+	return eachHost(f, f.scopeSeen(s), after, mercator.InfosAtOnce, f.hostInfoLocked)
 }
 
 // namesAtOnce is how many names are read under one lock.
@@ -172,13 +140,12 @@ const namesAtOnce = 256
 // the same conditions, at about a tenth of the cost. Host describes one.
 func (f *Frontier) HostNames(s Scope, after string) iter.Seq[string] {
 	look := func(id uint32) string { return string(f.core.NameOf(id)) }
-	return eachHost(f, f.scopeSeen(s), after, namesAtOnce, look, func(name string) string { return name })
+	return eachHost(f, f.scopeSeen(s), after, namesAtOnce, look)
 }
 
-// eachHost yields what look, which is called with the lock, says of the hosts of s behind
-// a host key, in domain order, a number of them under one lock. name is the key of the host
-// that was looked at. It ends when the frontier is closed.
-func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(id uint32) T, name func(T) string) iter.Seq[T] {
+// eachHost yields what look, which is called with the lock, says of the hosts of s behind a host key,
+// in domain order, a number of them under one lock. It ends when the frontier is closed.
+func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(id uint32) T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if !s.named || s.domain {
 			f.orderHosts()
@@ -186,9 +153,7 @@ func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(i
 		var ids []uint32
 		seen := make([]T, 0, atOnce)
 		for key, more := hostkey.Reversed(after), true; more; {
-			f.lockAdvanced()
-			if f.closed {
-				f.mu.Unlock()
+			if f.lockAdvancedOpen() != nil {
 				return
 			}
 			ids = f.core.HostsIn(ids[:0], s.stored(), key, atOnce)
@@ -197,14 +162,14 @@ func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(i
 			for _, id := range ids {
 				seen = append(seen, look(id))
 			}
+			if more {
+				key = string(f.core.OrderKey(nil, ids[len(ids)-1]))
+			}
 			f.mu.Unlock()
 			for _, x := range seen {
 				if !yield(x) {
 					return
 				}
-			}
-			if more {
-				key = hostkey.Reversed(name(seen[len(seen)-1]))
 			}
 		}
 	}
@@ -226,9 +191,7 @@ func (f *Frontier) Largest(n int) []HostInfo {
 		done = f.core.Sizes.Grow(sizeHostsAtOnce, f.core.Hosts.Top, f.core.WaitingOf)
 		f.mu.Unlock()
 	}
-	f.lockAdvanced()
-	if f.closed {
-		f.mu.Unlock()
+	if f.lockAdvancedOpen() != nil {
 		return nil
 	}
 	c := f.core
@@ -356,10 +319,8 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 		if err := ctx.Err(); err != nil {
 			return none, err
 		}
-		f.lockAdvanced()
-		if f.closed {
-			f.mu.Unlock()
-			return none, ErrClosed
+		if err := f.lockAdvancedOpen(); err != nil {
+			return none, err
 		}
 		if id := f.core.Lookup(a.Hash, host); id != 0 {
 			x := f.hostInfoLocked(id)
@@ -373,28 +334,22 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 			}
 			continue
 		}
-		if list == nil && !f.core.Timed.Empty() {
+		if list == nil {
 			f.mu.Unlock()
 			list = f.listTimed()
 			continue
 		}
 		x, known := f.dormantInfoLocked(&a)
-		var blocks []timeheap.Item
-		if list != nil {
-			f.core.Timed.EndList(list)
-			f.mu.Unlock()
-			blocks, list = list.All(), nil
-		} else {
-			f.mu.Unlock()
+		f.core.Timed.EndList(list)
+		f.mu.Unlock()
+		blocks := list.All()
+		list = nil
+		moved, err := f.countScheduled(ctx, &x, blocks)
+		if err != nil {
+			return none, err
 		}
-		if len(blocks) > 0 {
-			moved, err := f.countScheduled(ctx, &x, blocks)
-			if err != nil {
-				return none, err
-			}
-			if tries++; moved && tries <= 3 {
-				continue // perhaps its URLs have come into memory meanwhile
-			}
+		if tries++; moved && tries <= 3 {
+			continue // perhaps its URLs have come into memory meanwhile
 		}
 		if !known && x.Scheduled+x.Finished == 0 {
 			return x, fmt.Errorf("%w: %s", ErrUnknownHost, host)

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/block"
 	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Store operates on queues whose records are in one arena and one table of blocks.
@@ -125,6 +126,17 @@ func (s *Store) Install(q *Queue, part uint32, records []Loaded) {
 	if q.chain != 0 && s.blocks.First(q.chain) == part && s.blocks.Unread(part) == 0 {
 		s.blocks.Unchain(&q.chain)
 	}
+}
+
+// Fetch stores a record that was read from a part, to be taken out of its queue. ok is false if the
+// part has ended, or its record is not unread any more.
+func (s *Store) Fetch(id uint32, p storage.Part, r *Loaded) (ref arena.Ref, ok bool) {
+	if !s.blocks.Has(p.Block) || s.blocks.Part(id) != p || s.blocks.Unread(id)&(1<<r.Pos) == 0 {
+		return 0, false
+	}
+	ref = s.records.Store(r.Seq, r.Body)
+	s.SetHome(ref, id, r.Pos)
+	return ref, true
 }
 
 // Abandon gives up the part returned by Next, which cannot be read, and returns how many records

@@ -2,8 +2,6 @@
 
 package mercator
 
-import "github.com/seed-7440039f/frontier/internal/arena"
-
 // HeadAlive reports whether the queue that was chosen for a hand-out begins with a URL
 // that is alive. If not, its host, which is in place loading, waits for the sweep:
 // to take its dead out now would keep the hosts behind it waiting.
@@ -270,27 +268,4 @@ func (s *Core) Withdraw(qid uint32, remove func(), now int64) {
 		h.Served = served
 		s.Settle(q.Host, now)
 	}
-}
-
-// First returns the queue of the URL of a host that would be handed out first, and its record; or what
-// to load if it is on disk. The queue is 0 if nothing waits.
-func (s *Core) First(id uint32) (qid uint32, ref arena.Ref, load Choice) {
-	for qid := s.Hosts.At(id).Queues; qid != 0; qid = s.Queues.At(qid).Sibling {
-		q := s.Queues.At(qid)
-		if q.Waiting == 0 {
-			continue
-		}
-		for ref := range s.Fifo.Front(&q.Queue) {
-			return qid, ref, Choice{}
-		}
-		for pid := range s.Fifo.Parts(&q.Queue) {
-			if want := s.Blocks.Unread(pid); want != 0 {
-				return qid, 0, Choice{Host: id, Queue: qid, Load: pid, Want: want & -want}
-			}
-		}
-		for ref := range s.Fifo.Back(&q.Queue) {
-			return qid, ref, Choice{}
-		}
-	}
-	return 0, 0, Choice{}
 }

@@ -13,14 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
-	"github.com/seed-7440039f/frontier/internal/view"
 )
-
-// UnreadPart is what waits of a part of a queue.
-func (t *tables) UnreadPart(queue, id uint32) view.Part {
-	q := t.Queues.At(queue)
-	return view.Part{Part: t.Blocks.Part(id), Want: t.Blocks.Unread(id), Crawl: t.CrawlNumber(q), Priority: t.PriorityOf(q)}
-}
 
 // BeginWalk begins a walk through the queues of a host that belong to a crawl, or through all.
 func (t *tables) BeginWalk(id uint32, wanted func(*Queue) bool) *fifo.Walk {
@@ -55,8 +48,13 @@ func (t *tables) TopPriority(id uint32) uint8 {
 
 // Deleted reports whether a record is dead that a sweep may not have found yet.
 func (t *deletedTable) Deleted(host string, crawl uint32, seq uint64) bool {
-	return seq <= t.Tombstones.Of(hostkey.Bytes(host), crawl).Seq ||
-		seq <= t.StoredTombstones.Of(hostkey.Bytes(host), crawl).Seq
+	return seq <= t.DeletedUpTo(host, crawl)
+}
+
+// DeletedUpTo is the number of the last of these records.
+func (t *deletedTable) DeletedUpTo(host string, crawl uint32) uint64 {
+	name := hostkey.Bytes(host)
+	return max(t.Tombstones.Of(name, crawl).Seq, t.StoredTombstones.Of(name, crawl).Seq)
 }
 
 const (

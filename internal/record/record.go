@@ -167,8 +167,10 @@ func (a *Arena) Discard(ref arena.Ref) {
 }
 
 // HasURL reports whether a record has the given URL.
-func (a *Arena) HasURL(ref arena.Ref, url []byte) bool {
-	p := a.At(ref).Body()
+func (a *Arena) HasURL(ref arena.Ref, url []byte) bool { return HasURL(a.At(ref).Body(), url) }
+
+// HasURL reports whether a body has the given URL.
+func HasURL(p, url []byte) bool {
 	if !bytes.HasSuffix(p, url) {
 		return false
 	}

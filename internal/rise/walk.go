@@ -16,14 +16,12 @@ type Found struct {
 	Mark     storage.Mark
 	Crawl    uint32
 	Priority uint8 // as admitted
-	Seq      uint64
-	Body     []byte
 	Hint     Hint
+	fifo.Loaded
 
 	queue uint32
-	spot  *spot // in memory
-	part  *Part // or on disk
-	pos   int
+	spot  *spot      // in memory
+	part  *view.Part // or on disk
 }
 
 // spot is where a walk met a record in memory.
@@ -33,16 +31,6 @@ type spot struct {
 	behind *spot // that of the record before it; nil: it was the first
 }
 
-// Part is a part on disk with records to be read.
-type Part struct {
-	storage.Part
-	Want  uint32
-	id    uint32
-	queue uint32
-	crawl uint32
-	level uint8
-}
-
 // Walk is a search for the noted URLs of one host. First it is stepped through the queues, with a call of
 // MakeRoom before each step; then its Parts are read. The caller takes what was
 // Found between the steps.
@@ -50,7 +38,7 @@ type Walk struct {
 	*fifo.Walk
 	Host  string
 	Found []Found
-	Parts []Part
+	Parts []view.Part
 
 	core   *mercator.Core
 	host   uint32
@@ -69,7 +57,7 @@ type Walk struct {
 func newWalk(core *mercator.Core, host uint32, taken *noted, mark func(host string, crawl uint32, url string) storage.Mark) *Walk {
 	w := &Walk{Host: string(core.Name(core.Hosts.At(host))), core: core, host: host, missed: taken.missed, mark: mark, taken: taken, hints: taken.hints}
 	w.Walk = core.BeginWalk(host, func(q *mercator.Queue) bool { return q.Priority < taken.top })
-	w.Part, w.Record = w.visitPart, w.visit
+	w.Part, w.Record = view.Note(core, &w.Parts), w.visit
 	return w
 }
 
@@ -83,14 +71,6 @@ func (w *Walk) MakeRoom() {
 		w.Parts = slices.Grow(w.Parts, view.AtOnce)
 	}
 	w.Found = slices.Grow(w.Found, min(w.left, view.AtOnce))
-}
-
-func (w *Walk) visitPart(queue, id uint32) {
-	want := w.core.Blocks.Unread(id)
-	if want != 0 {
-		q := w.core.Queues.At(queue)
-		w.Parts = append(w.Parts, Part{w.core.Blocks.Part(id), want, id, queue, w.core.CrawlNumber(q), q.Priority})
-	}
 }
 
 func (w *Walk) visit(queue uint32, ref arena.Ref) (more bool) {
@@ -108,7 +88,7 @@ func (w *Walk) visit(queue uint32, ref arena.Ref) (more bool) {
 	if before == nil && w.last.at.Ref != 0 {
 		before = &spot{at: w.last.at}
 	}
-	x.Seq, x.Body, x.queue, x.spot = r.Seq(), slices.Clone(r.Body()), queue, &spot{at: at, behind: before}
+	x.Loaded, x.queue, x.spot = fifo.Loaded{Seq: r.Seq(), Body: slices.Clone(r.Body())}, queue, &spot{at: at, behind: before}
 	w.Found, w.last = append(w.Found, x), spot{behind: x.spot}
 	return w.left > 0
 }
@@ -135,10 +115,10 @@ func (w *Walk) look(crawl uint32, priority uint8, print byte, body []byte) (x Fo
 }
 
 // Read looks at the records of a part that were read. It reports whether to go on with the next.
-func (w *Walk) Read(p *Part, records []fifo.Loaded) (more bool) {
+func (w *Walk) Read(p *view.Part, records []fifo.Loaded) (more bool) {
 	for _, r := range records {
-		if x, ok := w.look(p.crawl, p.level, 0, r.Body); ok {
-			x.Seq, x.Body, x.queue, x.part, x.pos = r.Seq, r.Body, p.queue, p, r.Pos
+		if x, ok := w.look(p.Crawl, p.Level, 0, r.Body); ok {
+			x.Loaded, x.queue, x.part = r, p.Queue, p
 			w.Found = append(w.Found, x)
 		}
 	}
@@ -149,12 +129,8 @@ func (w *Walk) Read(p *Part, records []fifo.Loaded) (more bool) {
 // false if it does not wait there any more. Take those of one walk in the order in which it found them.
 func (x *Found) Take(c *mercator.Core) (queue uint32, ref arena.Ref, remove func(), ok bool) {
 	if p := x.part; p != nil {
-		if !c.Blocks.Has(p.Block) || c.Blocks.Part(p.id) != p.Part || c.Blocks.Unread(p.id)&(1<<x.pos) == 0 {
-			return 0, 0, nil, false
-		}
-		ref := c.Records.Store(x.Seq, x.Body)
-		c.Fifo.SetHome(ref, p.id, x.pos)
-		return x.queue, ref, func() {}, true
+		ref, ok := c.Fifo.Fetch(p.ID, p.Part, &x.Loaded)
+		return x.queue, ref, func() {}, ok
 	}
 	s, prev := x.spot, record.Location{}
 	for s.behind != nil && s.behind.taken {

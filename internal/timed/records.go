@@ -128,6 +128,17 @@ func (r *Records) Next(s *Scan) (i int, ok bool) {
 	return -1, true
 }
 
+// Look calls fn with up to n of the items that s has not examined, until it returns false. It reports
+// whether that was so, or the walk is at its end.
+func (r *Records) Look(s *Scan, n int, fn func(timeheap.Item) (more bool)) (done bool) {
+	for ; n > 0; n-- {
+		if i, more := r.Next(s); !more || i >= 0 && !fn(r.Items[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // EndScan ends a walk, if it began.
 func (r *Records) EndScan(s *Scan) {
 	r.scans = slices.DeleteFunc(r.scans, func(x *Scan) bool { return x == s })

@@ -1,9 +1,10 @@
-// Package view collects the next waiting URLs of a host in the order of their admission, from
-// memory and from disk, in bounded memory.
+// Package view owns what is collected for an operator who looks at URLs: the next waiting ones of a
+// host in the order of their admission, from memory and from disk, in bounded memory.
 //
-// A Window owns what was collected. Ranges record the sequence numbers in the parts of large hosts,
-// so that the next page of a listing reads only what it needs. A Window belongs to one goroutine
-// and has no lock; Ranges have their own.
+// A Window has what was collected. Ranges record the sequence numbers in the parts of large hosts, so
+// that the next page of a listing reads only what it needs. Nothing here reads the disk or changes a
+// URL. Ranges have a lock of their own; the rest has none: callers hold the frontier's where there is a
+// Core, and a Window belongs to one goroutine.
 package view
 
 import (
@@ -13,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -25,8 +27,8 @@ const (
 	maxRanges = 1 << 19
 )
 
-// AtOnce is the number of items for which a Window has room after MakeRoom, and the number of
-// ranges looked up under one lock.
+// AtOnce is how many parts and records are visited under one lock, and for how many a Window has room
+// after MakeRoom.
 const AtOnce = 512
 
 // Item is a waiting record.
@@ -44,7 +46,10 @@ type Part struct {
 	storage.Part
 	Want     uint32
 	Crawl    uint32
-	Priority int
+	Priority int    // with which its URLs are served
+	Level    uint8  // and as admitted
+	ID       uint32 // its own number, and that of its queue
+	Queue    uint32
 	numbers
 }
 
@@ -60,15 +65,19 @@ type Window struct {
 	Items []Item
 	Parts []Part // on disk, not read yet
 	More  bool   // something above the window was met
+	*fifo.Walk
 
-	after uint64
-	n     int
-	bound uint64 // nothing above is wanted: there are n below
+	core         *mercator.Core
+	host         string
+	after        uint64
+	n            int
+	bound        uint64 // nothing above is wanted: there are n below
+	judged, kept int    // by DropSome
 }
 
-// Begin returns a Window of the URLs after a number, for a host with the given number of waiting URLs.
-func Begin(after uint64, waiting int) Window {
-	return Window{after: after, n: min(max(waiting/16, minWindow), maxWindow), bound: math.MaxUint64}
+// begin returns a Window of the URLs after a number, for a host with the given number of waiting URLs.
+func begin(after uint64, waiting int) *Window {
+	return &Window{after: after, n: min(max(waiting/16, minWindow), maxWindow), bound: math.MaxUint64}
 }
 
 // Accepts reports whether a record with a number is wanted.

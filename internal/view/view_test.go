@@ -56,7 +56,7 @@ func TestWindowsHaveWhatSortingFinds(t *testing.T) {
 		list := func() (got []uint64, reads int) {
 			after := uint64(0)
 			for range 2*total + 2 {
-				w := Begin(after, total)
+				w := begin(after, total)
 				w.n = n
 				w.MakeRoom()
 				for _, seq := range memory {
@@ -98,7 +98,7 @@ func TestWindowsHaveWhatSortingFinds(t *testing.T) {
 }
 
 func TestWindowEndsWithAnError(t *testing.T) {
-	w := Begin(0, 0)
+	w := begin(0, 0)
 	w.Parts = []Part{{Part: storage.Part{Block: 1, Count: 1}, Want: 1}}
 	bad := errors.New("bad")
 	require.Equal(t, bad, w.Read(&Ranges{}, func(*Part, uint32) ([]fifo.Loaded, error) { return nil, bad }))
