@@ -44,8 +44,7 @@ func importCommand() *cli.Command {
 		if err := checkFirst(ctx, lines); err != nil {
 			return err
 		}
-		dir := cmd.String("dir")
-		crawl, begins, err := reachOrBegin(ctx, dir)
+		crawl, begins, err := reachOrBegin(ctx, cmd.String("dir"))
 		if err != nil {
 			return err
 		}
@@ -53,7 +52,7 @@ func importCommand() *cli.Command {
 			s, unseen := crawl.Status(context.WithoutCancel(ctx))
 			nothing := err != nil && unseen == nil && s.Known == 0 && s.Hosts == 0
 			if err = join(err, crawl.close()); begins && nothing {
-				err = join(err, os.RemoveAll(dir))
+				err = join(err, os.RemoveAll(cmd.String("dir")))
 			}
 		}()
 		x, err := crawl.Import(ctx, lines)

@@ -3,6 +3,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -106,12 +107,9 @@ func (o *Cluster) connect(ctx context.Context, e *Engine) error {
 
 // proves returns an error if a server does not say that it syncs always.
 func (o *Cluster) proves(ctx context.Context, u *url.URL, id string) error {
-	scheme, port := "http", u.Query().Get("monitor")
+	scheme, port := "http", cmp.Or(u.Query().Get("monitor"), monitorPort)
 	if u.Scheme == "tls" {
 		scheme = "https"
-	}
-	if port == "" {
-		port = monitorPort
 	}
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(u.Hostname(), port)+"/varz", nil)
 	if err != nil {

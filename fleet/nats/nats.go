@@ -69,7 +69,11 @@ func start(ctx context.Context, o *Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := begun(ctx, o)
+	name, err := begin(ctx, o)
+	var x *local
+	if err == nil {
+		x, err = serve(o, name, true)
+	}
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
@@ -98,15 +102,6 @@ func start(ctx context.Context, o *Options) (*Engine, error) {
 	e.end = end
 	e.ended.Go(func() { e.look(life) })
 	return e, nil
-}
-
-// begun starts the server of a folder, once it may take part.
-func begun(ctx context.Context, o *Options) (*local, error) {
-	name, err := begin(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return serve(o, name, true)
 }
 
 // look waits until the server has failed, or ctx ends.
