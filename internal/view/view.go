@@ -3,8 +3,8 @@
 //
 // A Window has what was collected. Ranges record the sequence numbers in the parts of large hosts, so
 // that the next page of a listing reads only what it needs. Nothing here reads the disk or changes a
-// URL. Ranges have a lock of their own; the rest has none: callers hold the frontier's where there is a
-// Core, and a Window belongs to one goroutine.
+// URL. Ranges have a lock of their own. For all else that has a Core callers hold the frontier's, and a
+// Window belongs to one goroutine.
 package view
 
 import (
