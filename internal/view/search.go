@@ -19,10 +19,10 @@ import (
 type State uint8
 
 const (
-	Nowhere State = iota
-	Waiting
-	Leased
-	Scheduled
+	Nowhere   State = iota // it was not found
+	Waiting                // for its turn
+	Leased                 // handed out
+	Scheduled              // for a date
 )
 
 // Found is a URL that was found.
