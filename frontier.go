@@ -56,7 +56,7 @@ type shared struct {
 	hostNames uint64    // fingerprint of HostKey
 
 	controls  *control.Controls // readers take no lock; writers hold shard.mu
-	forgotten forgotten         // the same; but for the marks, its lock is taken
+	forgotten forgotten         // the same; for the marks, its lock is taken
 	events    *events           // its lock is taken after shard.mu
 
 	adding    atomic.Int64    // Add calls under way: the crawl is not over
@@ -571,10 +571,10 @@ func (f *Frontier) lockAdvanced() {
 // lockAdvancedOpen is lockAdvanced while the frontier is open. After its error, ErrClosed, the lock is
 // not held.
 func (f *Frontier) lockAdvancedOpen() error {
-	f.lockAdvanced()
-	if !f.closed {
-		return nil
+	err := f.lockOpen()
+	if err == nil {
+		f.core.Advance(f.last)
+		f.wakeReaderLocked()
 	}
-	f.mu.Unlock()
-	return ErrClosed
+	return err
 }

@@ -117,8 +117,9 @@ func TestAClusterOfThree(t *testing.T) {
 		}
 		return err
 	}))
-	_, err = Connect(ctx, Cluster{Fleet: "test", URLs: urls})
+	other, err := Connect(ctx, Cluster{Fleet: "test", URLs: urls})
 	require.NoError(t, err, "a machine that starts meanwhile")
+	require.NoError(t, other.Close())
 }
 
 // Fleets that share servers have nothing in common.
