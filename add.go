@@ -238,7 +238,7 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 // of prepareAs; Immediate ones are forced, and have no time. Links of a page inherit from its lease.
 func (s *shard) prepare(o *op, entries []Entry, first int, p uint8, page *Lease) {
 	o.links = true
-	o.forgets = s.forgotten.version.Load()
+	o.forgets = s.forgotten.Version()
 	o.entries = slices.Grow(o.entries, len(entries))
 	var linked Entry
 	for i := range entries {

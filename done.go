@@ -95,11 +95,11 @@ var errOrphan = errors.New("the crawl was deleted and forgotten while the page w
 // make it anew.
 func (s *shard) orphansLocked(o *op, lease uint32, links []Entry) {
 	l := s.core.Leases.At(lease)
-	if s.forgotten.version.Load() == 0 || l.Record == 0 {
+	if s.forgotten.Version() == 0 || l.Record == 0 {
 		return
 	}
 	crawl := s.core.CrawlNumber(s.core.Queues.At(l.Queue))
-	if s.forgottenLocked("", crawl) <= s.core.Records.At(l.Record).Seq() {
+	if s.forgotten.Until("", crawl) <= s.core.Records.At(l.Record).Seq() {
 		return
 	}
 	o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/dump"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/known"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
@@ -94,7 +95,7 @@ type exporter struct {
 	steps   int
 	scope   Scope         // of a Scan
 	deleted tombstone.Set // that the store has
-	numbers tombstone.Set // of what was forgotten
+	numbers tombstone.Forgotten
 
 	// url takes the body of a record in memory, which is valid during the call.
 	url func(q *storage.Queue, due int64, body []byte) error
@@ -150,7 +151,7 @@ func (x *exporter) Forgot(key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	x.numbers.Add(numbered(&r))
+	x.numbers.Put(&r)
 	return nil
 }
 
@@ -160,7 +161,7 @@ func (x *exporter) Mark(q *storage.Queue, p []byte) (storage.Mark, error) {
 	if err != nil {
 		return storage.Mark{}, err
 	}
-	return x.f.markWith(x.numbers.Of(hostkey.Bytes(q.Host), q.Crawl).Seq, q.Crawl, string(b.URL)), nil
+	return known.MarkOf(x.f.core.Key, x.numbers.Of(q.Host, q.Crawl), q.Crawl, string(b.URL)), nil
 }
 
 // URL decodes a record's body.

@@ -135,7 +135,7 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 // forceLeasedLocked makes a lease's URL come again after its Done, if e is of it. With a Spill o
 // becomes what makes that durable.
 func (s *shard) forceLeasedLocked(o *op, id uint32, e *newEntry, url []byte) bool {
-	l := s.core.Search(id, e.crawl, url, s.forgottenLocked(e.host, e.crawl)).Lease()
+	l := s.core.Search(id, e.crawl, url, s.forgotten.Until(e.host, e.crawl)).Lease()
 	if l == nil {
 		return false
 	}

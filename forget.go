@@ -4,111 +4,32 @@
 // is asked outside the lock. Marks leave memory when a checkpoint that covers them has
 // completed, so an answer is valid until the next checkpoint.
 //
-// Marks cannot be taken back one by one: they are on disk, sorted, without the URLs. So a target that
-// was forgotten has a number, which goes into the marks of its URLs from then on; marks made before are
-// found no more. Of several numbers that apply to a URL the youngest counts. A number is a small row on
-// disk for ever. It is in force from the moment in which its deletion is submitted: what is submitted
-// later comes after the deletion. If that cannot be committed, the former number returns, and with it
-// the old marks.
+// Package tombstone has the numbers of what was forgotten, which go into marks.
 
 package frontier
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
-	"sync"
-	"sync/atomic"
 
-	"github.com/dchest/siphash"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/known"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// forgotten holds the numbers of what was forgotten.
-type forgotten struct {
-	version atomic.Uint64 // changes with the numbers; 0: there never were any
-
-	guard sync.RWMutex // of set; is taken after shard.mu, which writers hold
-	set   tombstone.Set
-
-	last uint64               // number that was given
-	by   map[uint64]*deletion // by its number; none for those that were recovered
-}
-
-// of returns the number that goes into the marks of a host's URLs of a crawl.
-func (x *forgotten) of(host string, crawl uint32) uint64 {
-	if x.version.Load() == 0 {
-		return 0
-	}
-	x.guard.RLock()
-	defer x.guard.RUnlock()
-	return x.set.Of(hostkey.Bytes(host), crawl).Seq
-}
-
 // markOf is the fingerprint of a host's URL within a crawl.
 func (s *shard) markOf(host string, crawl uint32, url string) storage.Mark {
-	return s.markWith(s.forgotten.of(host, crawl), crawl, url)
-}
-
-// markWith is markOf with a number of forgotten.
-func (s *shard) markWith(number uint64, crawl uint32, url string) (m storage.Mark) {
-	a, b := siphash.Hash128(s.core.Key[0]^uint64(crawl), s.core.Key[1]^number, hostkey.Bytes(url))
-	binary.LittleEndian.PutUint64(m[:8], a)
-	binary.LittleEndian.PutUint32(m[8:], uint32(b))
-	return m
-}
-
-// putLocked puts a number in force. It returns a function that puts the former one in force again.
-func (x *forgotten) putLocked(r *row.Forgotten, d *deletion) (undo func()) {
-	x.last = max(x.last, r.Number)
-	if d != nil {
-		if x.by == nil {
-			x.by = map[uint64]*deletion{}
-		}
-		x.by[r.Number] = d
-	}
-	t := numbered(r)
-	x.guard.Lock()
-	defer x.guard.Unlock()
-	former := x.set.Replace(t)
-	var formerly *deletion
-	if former != nil {
-		formerly = x.by[former.Seq]
-		delete(x.by, former.Seq)
-	}
-	x.version.Add(1)
-	return func() {
-		delete(x.by, r.Number)
-		x.guard.Lock()
-		defer x.guard.Unlock()
-		x.set.Remove(t)
-		if former != nil {
-			x.set.Add(former)
-		}
-		if formerly != nil {
-			x.by[former.Seq] = formerly
-		}
-		x.version.Add(1)
-	}
-}
-
-// numbered returns the member of a Set for a number.
-func numbered(r *row.Forgotten) *tombstone.Tombstone {
-	return &tombstone.Tombstone{Deletion: row.Deletion{Seq: r.Number, Scope: r.Scope, OfCrawl: r.OfCrawl, Crawl: r.Crawl}}
+	return known.MarkOf(s.core.Key, s.forgotten.Of(host, crawl), crawl, url)
 }
 
 // forgetLocked lets o, which deletes d, make unknown what it deletes.
 func (s *shard) forgetLocked(o *op, d *deletion) {
-	x := &s.forgotten
-	r := row.Forgotten{Number: x.last + 1, Scope: d.Scope, OfCrawl: d.OfCrawl, Crawl: d.Crawl}
-	o.unrule = x.putLocked(&r, d)
+	r, undo := s.forgotten.Forget(&d.Tombstone)
+	o.unrule = undo
 	if s.opts.Spill != nil {
 		o.rows = append(o.rows, r.Row())
 	}
@@ -143,7 +64,7 @@ func (s *shard) steppedLocked() {
 
 // remark makes the marks of o's entries anew if a number has changed since.
 func (s *shard) remark(o *op) {
-	version := s.forgotten.version.Load()
+	version := s.forgotten.Version()
 	if o.forgets == version {
 		return
 	}
@@ -164,7 +85,7 @@ var errForgotten = errors.New("forgotten")
 
 // wasForgotten reports whether the URL of e became unknown since e was prepared.
 func (s *shard) wasForgotten(e *newEntry, url []byte) bool {
-	return s.forgotten.version.Load() != 0 && s.markOf(e.host, e.crawl, hostkey.String(url)) != e.mark
+	return s.forgotten.Version() != 0 && s.markOf(e.host, e.crawl, hostkey.String(url)) != e.mark
 }
 
 // addForgotten admits e, which was to be forced when its URL became unknown.
@@ -181,45 +102,27 @@ func (f *Frontier) addForgotten(ctx context.Context, e newEntry) error {
 	return err
 }
 
-// forgottenLocked returns the last sequence number of a host's URLs of a crawl that was
-// forgotten by this process; 0: none was.
-func (s *shard) forgottenLocked(host string, crawl uint32) uint64 {
-	n := s.forgotten.of(host, crawl)
-	if n == 0 {
-		return 0
-	}
-	d := s.forgotten.by[n]
-	switch {
-	case d == nil:
-		return 0
-	case d.Seq == 0: // it is submitted: all that is visible came before it
-		return math.MaxUint64
-	}
-	return d.Seq
-}
-
-// forgottenURLsLocked is the same for URLs that wait: those of before a reopening may not
-// have been swept yet.
+// forgottenURLsLocked returns the last sequence number of a host's URLs of a crawl that was forgotten, for
+// URLs that wait: those of before a reopening may not have been swept yet.
 func (s *shard) forgottenURLsLocked(host string, crawl uint32) uint64 {
-	if s.forgotten.of(host, crawl) == 0 {
+	if s.forgotten.Of(host, crawl) == 0 {
 		return 0
 	}
-	return max(s.forgottenLocked(host, crawl), s.core.StoredTombstones.Of(hostkey.Bytes(host), crawl).Seq)
+	return max(s.forgotten.Until(host, crawl), s.core.StoredTombstones.Of(hostkey.Bytes(host), crawl).Seq)
 }
 
 // forgotten restores a number whose row was found.
 func (r *recovery) forgotten(key string, value []byte) error {
 	x, err := row.ParseForgotten(key, value)
 	if err == nil {
-		r.f.forgotten.putLocked(&x, nil)
+		r.f.forgotten.Put(&x)
 	}
 	return err
 }
 
 // copyForgottenLocked copies the numbers of a frontier without a Spill.
 func (x *exporter) copyForgottenLocked(take func(storage.Row)) {
-	for t := range x.f.forgotten.set.All() {
-		r := row.Forgotten{Number: t.Seq, Scope: t.Scope, OfCrawl: t.OfCrawl, Crawl: t.Crawl}
+	for r := range x.f.forgotten.All() {
 		take(r.Row())
 	}
 }
@@ -233,7 +136,7 @@ func (f *Frontier) importForgotten(p *pendingOps, r *row.Forgotten) error {
 		return err
 	}
 	o := newOp()
-	o.unrule = f.forgotten.putLocked(r, nil)
+	o.unrule = f.forgotten.Put(r)
 	if f.opts.Spill != nil {
 		o.rows = append(o.rows, r.Row())
 	}
@@ -304,7 +207,7 @@ func (s *shard) knownLocked(e *newEntry) bool {
 
 // staleLocked reports whether the answers for an op may be wrong by now.
 func (s *shard) staleLocked(o *op) bool {
-	return len(o.entries) > 0 && (o.lookup.covered != s.known.Checkpoints() || o.forgets != s.forgotten.version.Load())
+	return len(o.entries) > 0 && (o.lookup.covered != s.known.Checkpoints() || o.forgets != s.forgotten.Version())
 }
 
 // addMarks makes marks known, and returns how many were not.

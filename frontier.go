@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
 	"github.com/seed-7440039f/frontier/internal/waitqueue"
@@ -55,9 +56,9 @@ type shared struct {
 	ownKeys   bool      // the user's HostKey names hosts, not HostName
 	hostNames uint64    // fingerprint of HostKey
 
-	controls  *control.Controls // readers take no lock; writers hold shard.mu
-	forgotten forgotten         // the same; for the marks, its lock is taken
-	events    *events           // its lock is taken after shard.mu
+	controls  *control.Controls   // readers take no lock; writers hold shard.mu
+	forgotten tombstone.Forgotten // the same; for the marks, its lock is taken
+	events    *events             // its lock is taken after shard.mu
 
 	adding    atomic.Int64    // Add calls under way: the crawl is not over
 	endWaits  atomic.Bool     // and a call waits for it to be, unless more is added

@@ -133,7 +133,7 @@ func (s *urlSearch) known(url string) (bool, error) {
 	o := newOp()
 	o.ctx = s.ctx
 	defer o.free()
-	o.forgets = f.forgotten.version.Load()
+	o.forgets = f.forgotten.Version()
 	o.entries = append(o.entries, newEntry{
 		host: s.Host, crawl: s.Crawl, mark: f.markOf(s.Host, s.Crawl, url), body: o.Encode(&record.Body{}, url),
 	})
@@ -168,7 +168,7 @@ func (s *urlSearch) search(first bool) (settled bool, err error) {
 	}
 	f.core.Timed.EndList(list)
 	moving, last := first && f.committer.log.Busy(), f.core.Timed.Last()
-	if s.Begin(f.forgottenLocked(s.Host, s.Crawl)); s.Walk != nil {
+	if s.Begin(f.forgotten.Until(s.Host, s.Crawl)); s.Walk != nil {
 		moving = moving || f.core.Hosts.At(s.Owner).Pins > 0
 	}
 	f.mu.Unlock()
@@ -222,7 +222,7 @@ func (s *urlSearch) ofHost() error {
 			continue
 		}
 		f.mu.Lock()
-		s.Read(p, records, f.forgottenLocked(s.Host, s.Crawl))
+		s.Read(p, records, f.forgotten.Until(s.Host, s.Crawl))
 		f.mu.Unlock()
 	}
 	return nil

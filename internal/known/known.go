@@ -7,11 +7,22 @@
 package known
 
 import (
+	"encoding/binary"
 	"iter"
 
+	"github.com/dchest/siphash"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/seen"
 	"github.com/seed-7440039f/frontier/storage"
 )
+
+// MarkOf is the fingerprint of a URL within a crawl, with the number of what was forgotten last of its host.
+func MarkOf(key [2]uint64, number uint64, crawl uint32, url string) (m storage.Mark) {
+	a, b := siphash.Hash128(key[0]^uint64(crawl), key[1]^number, hostkey.Bytes(url))
+	binary.LittleEndian.PutUint64(m[:8], a)
+	binary.LittleEndian.PutUint32(m[8:], uint32(b))
+	return m
+}
 
 // URLs are the known URLs.
 //

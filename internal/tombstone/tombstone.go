@@ -1,8 +1,9 @@
 // Package tombstone finds the deletions that apply to a URL. A tombstone means that all records of
 // a scope or crawl up to a sequence number are dead. A Set owns the tombstones in force, by target.
-// The caller decides when a tombstone is added and removed, and removes the dead records.
+// The caller decides when a tombstone is added and removed, and removes the dead records. Forgotten
+// owns the numbers of targets that were forgotten, and has a lock for those who read one.
 //
-// It has no lock: callers hold the frontier's.
+// The rest has no lock: callers hold the frontier's.
 package tombstone
 
 import (
@@ -135,9 +136,9 @@ func (s *Set) Remove(t *Tombstone) {
 	s.count(at, -1)
 }
 
-// Replace adds a tombstone, and removes and returns the one of the same target, of which there is at
+// replace adds a tombstone, and removes and returns the one of the same target, of which there is at
 // most one; nil if there is none.
-func (s *Set) Replace(t *Tombstone) *Tombstone {
+func (s *Set) replace(t *Tombstone) *Tombstone {
 	var former *Tombstone
 	if d := s.dead[t.target()]; d != nil {
 		former = d.By
