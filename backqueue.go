@@ -147,7 +147,7 @@ func (f *Frontier) loaded(g *grant, job *loadJob, records []fifo.Loaded, err err
 		f.dispatchLocked()
 		return nil
 	}
-	if f.core.Tombstones.Len() > 0 && !f.core.HeadAlive(job.Queue, now) {
+	if f.core.Deletions.InForce.Len() > 0 && !f.core.HeadAlive(job.Queue, now) {
 		g.again = true
 		f.dispatchLocked()
 		return nil

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/room"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -73,13 +74,13 @@ type op struct {
 	unlearn func() // takes back what a failed commit must not teach; nil: nothing
 
 	firstSeq uint64
-	event    *Event       // reported once this is committed
-	deletion *deletion    // comes into force
-	rule     func()       // puts a control in force, under the lock, in the order of commits
-	unrule   func()       // called instead if it could not be committed
-	run      func() error // instead of all that: called between two commits
-	after    func(error)  // called outside the lock if no call waits for done
-	done     commit.Reply // of the commit, if a call waits for it
+	event    *Event              // reported once this is committed
+	deletion *tombstone.Deletion // comes into force
+	rule     func()              // puts a control in force, under the lock, in the order of commits
+	unrule   func()              // called instead if it could not be committed
+	run      func() error        // instead of all that: called between two commits
+	after    func(error)         // called outside the lock if no call waits for done
+	done     commit.Reply        // of the commit, if a call waits for it
 }
 
 // maxPooled is the room for entries of the largest op that is used again.
@@ -235,7 +236,7 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 		}
 		f.core.Fifo.Finish(o.Record)
 		if o.Dead {
-			f.settledLocked(o)
+			f.core.SettleDead(&o.Outgoing)
 		}
 		f.core.Uncount(&o.Outgoing)
 		f.unpinLocked(o.Host, now)
@@ -261,8 +262,9 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 // numberLocked gives an op's entries their sequence numbers, once. Without a Spill
 // these are the first of them, which are visible before anything else is numbered.
 func (s *shard) numberLocked(o *op) uint64 {
-	if o.deletion != nil {
-		s.numberedLocked(o.deletion)
+	if d := o.deletion; d != nil && d.Seq == 0 {
+		s.seq++
+		d.Number(s.seq, s.core.Blocks.Last())
 	}
 	if o.firstSeq == 0 {
 		n := len(o.entries)

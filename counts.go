@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -41,7 +42,7 @@ func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
 		return
 	}
 	var x count.Changes
-	var ds []*deletion // of the group, so far
+	var ds []*tombstone.Deletion // of the group, so far
 	dead := func(host string, crawl uint32) uint64 {
 		seq := c.DeadCount(host, crawl)
 		for _, d := range ds {
@@ -229,7 +230,7 @@ func (f *Frontier) eachCount(prefix, from string, fn func(key, host string, craw
 }
 
 // sweepCounts drops the counts that d has left dead, some at a time.
-func (f *Frontier) sweepCounts(d *deletion) {
+func (f *Frontier) sweepCounts(d *tombstone.Deletion) {
 	if f.core.Counts == nil {
 		return
 	}
@@ -257,13 +258,13 @@ func (f *Frontier) sweepCounts(d *deletion) {
 		}
 	}
 	f.mu.Lock()
-	d.counted = true
+	d.Counted()
 	f.mu.Unlock()
 }
 
 // dropCounts drops some of the counts of crawls that d has left dead, from a key on, and returns where to
 // go on. It is called between two commits; without a Spill, with the lock held.
-func (f *Frontier) dropCounts(d *deletion, crawls []uint32, from string) ([]uint32, string, error) {
+func (f *Frontier) dropCounts(d *tombstone.Deletion, crawls []uint32, from string) ([]uint32, string, error) {
 	var dead []count.Dead
 	most := f.core.CountsAtOnce()
 	for n := 0; n < most && len(crawls) > 0; {
@@ -406,15 +407,9 @@ func (f *Frontier) dropRows(ctx context.Context, prefix string) error {
 
 // sweepDead takes what deletions have left dead out of all queues, at an opening.
 func (f *Frontier) sweepDead() {
-	c := f.core
-	for _, d := range f.deletions {
-		for id := uint32(1); id <= c.Hosts.Top; id++ {
-			if h := c.Hosts.At(id); h.NameLen == 0 || !d.ContainsHost(c.Name(h)) {
-				continue
-			}
-			for at, done := (mercator.Ring{}), false; !done; {
-				_, done, _ = c.PurgeHost(id, &d.Tombstone, &at, sweepSteps, 0)
-			}
+	for _, d := range f.core.Deletions.All() {
+		for at, done := (mercator.SweepAt{}), false; !done; {
+			done, _ = f.core.Sweep(&d.Tombstone, &at, sweepSteps, 0)
 		}
 	}
 }

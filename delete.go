@@ -62,13 +62,13 @@ func (f *Frontier) DeleteWith(ctx context.Context, o DeleteOptions) (n int64, er
 		return 0, fmt.Errorf("frontier: delete: %w", err)
 	}
 	if o.Crawls == nil {
-		return f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored()}), o.Forget)
+		return f.delete(ctx, tombstone.NewDeletion(row.Deletion{Scope: s.stored()}), o.Forget)
 	}
 	if len(o.Crawls) == 0 {
 		return 0, fmt.Errorf("frontier: delete: %w", errNoCrawls)
 	}
 	for _, crawl := range o.Crawls {
-		removed, err := f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored(), OfCrawl: true, Crawl: crawl}), o.Forget)
+		removed, err := f.delete(ctx, tombstone.NewDeletion(row.Deletion{Scope: s.stored(), OfCrawl: true, Crawl: crawl}), o.Forget)
 		n += removed
 		if err != nil {
 			return n, err
@@ -77,12 +77,13 @@ func (f *Frontier) DeleteWith(ctx context.Context, o DeleteOptions) (n int64, er
 	return n, nil
 }
 
-func (f *Frontier) delete(ctx context.Context, d *deletion, forget bool) (int64, error) {
+func (f *Frontier) delete(ctx context.Context, d *tombstone.Deletion, forget bool) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	tried := make(chan struct{})
-	d.tried = tried
+	var tried context.Context
+	tried, d.Tried = context.WithCancel(ctx)
+	defer d.Tried()
 	o := newOp()
 	defer o.free()
 	o.deletion, o.ctx = d, ctx
@@ -100,8 +101,7 @@ func (f *Frontier) delete(ctx context.Context, d *deletion, forget bool) (int64,
 		return 0, err
 	}
 	select {
-	case <-tried:
-	case <-ctx.Done():
+	case <-tried.Done():
 	case <-f.abandoned.Done():
 	}
 	f.mu.Lock()
@@ -109,32 +109,9 @@ func (f *Frontier) delete(ctx context.Context, d *deletion, forget bool) (int64,
 	return d.Removed, nil
 }
 
-// numberedLocked gives a deletion its sequence number, between those of the ops submitted
-// before and after it.
-func (s *shard) numberedLocked(d *deletion) {
-	if d.Seq == 0 {
-		s.seq++
-		d.Seq, d.Block = s.seq, s.core.Blocks.Last()
-		d.written = d.Block
-	}
-}
-
 // enactLocked puts a deletion in force: it is durable, and all before it is visible.
-func (f *Frontier) enactLocked(d *deletion) {
-	c := f.core
-	d.Block = c.Blocks.Last()
-	d.batch = f.committer.batchID
-	c.Tombstones.Add(&d.Tombstone)
-	c.OfferDeleted(&d.Tombstone)
-	if f.opts.Spill != nil {
-		c.StoredTombstones.Add(&d.Tombstone)
-		f.deletions = append(f.deletions, d)
-		if d.OfHost() {
-			c.Timed.PurgeLater(d.Block)
-		} else {
-			c.Timed.Purge(d.Block)
-		}
-	}
+func (f *Frontier) enactLocked(d *tombstone.Deletion) {
+	f.core.Enact(d, f.committer.batchID)
 	for o := range f.committer.log.Waiting() {
 		f.overtakenLocked(o, d)
 	}
@@ -143,26 +120,15 @@ func (f *Frontier) enactLocked(d *deletion) {
 
 // overtakenLocked lets a deletion have the completion of a record that was under
 // way when it came: the record's successor is not admitted.
-func (s *shard) overtakenLocked(o *op, d *deletion) {
-	c := s.core
+func (s *shard) overtakenLocked(o *op, d *tombstone.Deletion) {
 	if len(o.replaced) > 0 {
 		n := len(o.entries)
 		o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool { return e.forcedAt < d.Seq && d.Contains(hostkey.Bytes(e.host), e.crawl) })
-		c.Stats.Deleted += int64(n - len(o.entries))
+		s.core.Stats.Deleted += int64(n - len(o.entries))
 	}
-	if !o.ends {
-		return
+	if o.ends && s.core.Overtakes(d, &o.Outgoing) {
+		o.entries = s.withoutSuccessorLocked(o.entries, d.Seq)
 	}
-	q := c.Queues.At(o.Queue)
-	if c.Records.At(o.Record).Seq() > d.Seq || !d.Contains(c.Name(c.Hosts.At(q.Host)), c.CrawlNumber(q)) {
-		return
-	}
-	if !o.Dead {
-		o.Dead = true
-		c.UnsettledDead++
-		c.Uncount(&o.Outgoing)
-	}
-	o.entries = s.withoutSuccessorLocked(o.entries, d.Seq)
 }
 
 // withoutSuccessorLocked cuts the URL's own next record off the entries of its
@@ -192,35 +158,13 @@ func (s *shard) endDeadLocked(o *op, l *mercator.Lease, p plan) {
 	}
 }
 
-// settledLocked notes that the completion of a dead record is durable.
-func (s *shard) settledLocked(o *op) {
-	o.Dead = false
-	s.core.UnsettledDead--
-}
-
 // returnedLocked notes that a completion was undone: its record waits again, and
 // if a deletion has it that must be looked for.
 func (f *Frontier) returnedLocked(o *op) {
 	if o.Dead {
-		f.settledLocked(o)
-		f.reviveLocked()
+		f.core.SettleDead(&o.Outgoing)
+		f.startSweepLocked(f.core.Revive()...)
 	}
-}
-
-// deletion is a tombstone that is being committed, or has a row, and what is known of its sweep.
-type deletion struct {
-	tombstone.Tombstone        // its number is 0 until it is being committed
-	written             uint32 // block, as its row has it
-	batch               uint64 // that it was committed with, or a later one
-
-	swept   bool          // nothing dead is in memory but what leases and completions hold
-	counted bool          // no count is dead
-	again   bool          // since the sweep began a dead record came back
-	tried   chan struct{} // closed when that is so for the first time, or the frontier closed; nil if nothing waits
-}
-
-func newDeletion(d row.Deletion) *deletion {
-	return &deletion{Tombstone: tombstone.Tombstone{Deletion: d}, written: d.Block}
 }
 
 // deletion restores a deletion whose row was found.
@@ -229,45 +173,15 @@ func (r *recovery) deletion(key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	f, d := r.f, newDeletion(parsed)
-	d.Block = min(d.Block, f.core.Blocks.Last()) // higher numbers are given once more
-	d.batch = f.committer.batchID
-	f.seq = max(f.seq, d.Seq)
-	f.deletions = append(f.deletions, d)
-	f.core.Tombstones.Add(&d.Tombstone)
-	f.core.StoredTombstones.Add(&d.Tombstone)
+	f := r.f
+	f.core.RestoreDeletion(parsed, f.committer.batchID)
+	f.seq = max(f.seq, parsed.Seq)
 	return nil
-}
-
-// outdatedLocked lists the deletions that are of no use once the checkpoint that
-// ends the log at through is complete.
-func (s *shard) outdatedLocked(through uint64) (out []*deletion) {
-	c := s.core
-	if c.UnsettledDead > 0 { // a record that they concern would come back after a crash
-		return nil
-	}
-	for _, d := range s.deletions {
-		if d.swept && (d.counted || c.Counts == nil) && d.batch <= through && (c.Timed.Empty() || d.Block < c.Timed.Oldest() || c.Timed.Purged()) {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-// deletionRowsLocked returns the rows that must say more, now that blocks become
-// valid that were made when a deletion came.
-func (s *shard) deletionRowsLocked() (rows []storage.Row) {
-	for _, d := range s.deletions {
-		if d.written != d.Block {
-			rows = append(rows, d.Row())
-		}
-	}
-	return rows
 }
 
 // forgetDeletions deletes the rows of deletions, between two commits.
 // If that fails the next round tries again.
-func (f *Frontier) forgetDeletions(ds []*deletion) {
+func (f *Frontier) forgetDeletions(ds []*tombstone.Deletion) {
 	if len(ds) == 0 {
 		return
 	}
@@ -284,83 +198,33 @@ func (f *Frontier) forgetDeletions(ds []*deletion) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.committer.batchID, f.applied.batch = b.ID, b.ID
-	gone := map[*deletion]bool{}
-	for _, d := range ds {
-		gone[d] = true
-		f.core.StoredTombstones.Remove(&d.Tombstone)
-	}
-	kept := f.deletions[:0]
-	for _, d := range f.deletions {
-		if !gone[d] {
-			kept = append(kept, d)
-		}
-	}
-	clear(f.deletions[len(kept):])
-	f.deletions = kept
+	f.core.Deletions.Drop(ds)
 }
 
-// Sweeps remove what deletions have left dead in memory, some at a time.
-//
-// Dead records are at the head of their queue, since they came before all others. So a
-// queue is clean when its head is alive, and a hand-out checks only the head. For parts
-// on disk the number of the block is enough.
-
-// Steps of a sweep, and what they cost. A step takes some 20 ns, and 200 if its record is in no cache.
-const (
-	sweepSteps = 1024 // under one lock
-	sweepHosts = 1024 // that are looked at under one lock when the sweep is over
-	sweptHost  = 1    // looking at a host
-)
+// sweepSteps is how many steps a sweep takes under one lock. A step takes some 20 ns, and 200 if its record is
+// in no cache.
+const sweepSteps = 1024
 
 // sweepTime is when to ask again for a URL if a sweep may find some, in nanoseconds.
 const sweepTime = int64(time.Millisecond)
 
 // sweep looks through all that is in memory for what d has left dead.
-func (f *Frontier) sweep(d *deletion) {
-	for {
-		complete := f.sweepQueues(d) && f.sweepLeases(d)
+func (f *Frontier) sweep(d *tombstone.Deletion) {
+	for ended := false; !ended; {
+		var at mercator.SweepAt
+		complete := f.sweepInSteps(func(steps int) (done, wait bool) { return f.core.Sweep(&d.Tombstone, &at, steps, f.last) })
 		f.sweepCounts(d)
 		f.lock()
-		if complete && d.again {
-			d.again = false
-			f.mu.Unlock()
-			continue
-		}
-		if complete {
-			d.swept = true
-			f.core.Tombstones.Remove(&d.Tombstone)
-			f.core.OfferDeleted(&d.Tombstone)
-			f.freeUnpurgedYieldingLocked()
-			f.dispatchLocked() // the crawl may be over
-		}
-		if d.tried != nil {
-			close(d.tried)
-			d.tried = nil
-		}
+		ended = !complete || f.core.EndSweep(d)
 		f.mu.Unlock()
-		return
 	}
-}
-
-// freeUnpurgedYieldingLocked puts hosts back that were left to a sweep which had been there,
-// because of a part that was finished later. It releases the lock between steps.
-func (f *Frontier) freeUnpurgedYieldingLocked() {
-	c := f.core
-	for id := uint32(1); id <= c.Hosts.Top && c.Places[mercator.Unpurged] > 0 && !f.closed; id++ {
-		if c.Hosts.At(id).Place == mercator.Unpurged {
-			c.Detach(id)
-			c.Settle(id, f.last)
-		}
-		if id%sweepHosts == 0 {
-			f.dispatchLocked()
-			f.mu.Unlock()
-			f.lock()
-		}
-	}
+	at := uint32(0)
+	f.sweepInSteps(func(steps int) (done, wait bool) { return f.core.FreeUnpurged(&at, steps, f.last), false })
+	d.Tried()
 }
 
 // startSweepLocked sweeps for deletions, one after the other, in the background.
-func (f *Frontier) startSweepLocked(ds ...*deletion) {
+func (f *Frontier) startSweepLocked(ds ...*tombstone.Deletion) {
 	if len(ds) == 0 {
 		return
 	}
@@ -375,21 +239,6 @@ func (f *Frontier) startSweepLocked(ds ...*deletion) {
 		f.sweeping--
 		f.mu.Unlock()
 	}()
-}
-
-// reviveLocked puts deletions in force again: a record that they may concern came
-// back because a commit failed.
-func (f *Frontier) reviveLocked() {
-	var ds []*deletion
-	for _, d := range f.deletions {
-		if d.again = !d.swept; d.swept {
-			d.swept = false
-			f.core.Tombstones.Add(&d.Tombstone)
-			f.core.OfferDeleted(&d.Tombstone)
-			ds = append(ds, d)
-		}
-	}
-	f.startSweepLocked(ds...)
 }
 
 // sweepInSteps calls step under the lock, with as many steps as it may take, until it is
@@ -426,34 +275,4 @@ func (s *shard) readEndedLocked() {
 		close(s.readEnded)
 		s.readEnded = nil
 	}
-}
-
-// sweepQueues takes dead records out of the queues, and out of the heap of scheduled ones.
-func (f *Frontier) sweepQueues(d *deletion) bool {
-	c := f.core
-	var at mercator.Ring
-	if d.OfHost() {
-		return f.sweepInSteps(func(steps int) (done, wait bool) {
-			id := c.Lookup(f.core.HashOf(d.Scope.Name), d.Scope.Name)
-			if id == 0 {
-				return true, false
-			}
-			_, done, wait = c.PurgeHost(id, &d.Tombstone, &at, steps, f.last)
-			return done, wait
-		})
-	}
-	id := uint32(1) // the numbers of hosts with dead records do not change
-	return f.sweepInSteps(func(steps int) (done, wait bool) {
-		for ; id <= c.Hosts.Top && steps > 0; id++ {
-			steps -= sweptHost
-			h := c.Hosts.At(id)
-			if h.NameLen == 0 || h.Waiting == 0 && h.Scheduled == 0 && h.Place != mercator.Unpurged || !d.ContainsHost(c.Name(h)) {
-				continue
-			}
-			if steps, done, wait = c.PurgeHost(id, &d.Tombstone, &at, steps, f.last); !done {
-				return false, wait
-			}
-		}
-		return id > c.Hosts.Top, false
-	})
 }

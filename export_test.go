@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/internal/view"
 )
 
@@ -61,13 +62,13 @@ func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []stri
 func (f *Frontier) Deletions() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.deletions)
+	return f.core.Deletions.Len()
 }
 
 // DeleteUnswept puts the deletion of a scope in force, and leaves it to hand-outs to find
 // what is dead until sweep is called.
 func (f *Frontier) DeleteUnswept(s Scope) (sweep func()) {
-	return f.deleteUnswept(newDeletion(row.Deletion{Scope: s.stored()}))
+	return f.deleteUnswept(tombstone.NewDeletion(row.Deletion{Scope: s.stored()}))
 }
 
 // LayAside leaves a host to a sweep, as a hand-out does that finds its next URL dead.
@@ -81,14 +82,14 @@ func (f *Frontier) LayAside(host string) {
 
 // DeleteCrawlUnswept is DeleteUnswept for a crawl.
 func (f *Frontier) DeleteCrawlUnswept(id uint32) (sweep func()) {
-	return f.deleteUnswept(newDeletion(row.Deletion{OfCrawl: true, Crawl: id}))
+	return f.deleteUnswept(tombstone.NewDeletion(row.Deletion{OfCrawl: true, Crawl: id}))
 }
 
-func (f *Frontier) deleteUnswept(d *deletion) (sweep func()) {
+func (f *Frontier) deleteUnswept(d *tombstone.Deletion) (sweep func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.numberedLocked(d)
-	f.core.Tombstones.Add(&d.Tombstone)
+	f.numberLocked(&op{deletion: d})
+	f.core.Deletions.InForce.Add(&d.Tombstone)
 	f.core.OfferDeleted(&d.Tombstone)
 	return func() { f.sweep(d) }
 }

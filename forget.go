@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -27,7 +28,7 @@ func (s *shard) markOf(host string, crawl uint32, url string) storage.Mark {
 }
 
 // forgetLocked lets o, which deletes d, make unknown what it deletes.
-func (s *shard) forgetLocked(o *op, d *deletion) {
+func (s *shard) forgetLocked(o *op, d *tombstone.Deletion) {
 	r, undo := s.forgotten.Forget(&d.Tombstone)
 	o.unrule = undo
 	if s.opts.Spill != nil {
@@ -108,7 +109,7 @@ func (s *shard) forgottenURLsLocked(host string, crawl uint32) uint64 {
 	if s.forgotten.Of(host, crawl) == 0 {
 		return 0
 	}
-	return max(s.forgotten.Until(host, crawl), s.core.StoredTombstones.Of(hostkey.Bytes(host), crawl).Seq)
+	return max(s.forgotten.Until(host, crawl), s.core.Deletions.Stored.Of(hostkey.Bytes(host), crawl).Seq)
 }
 
 // forgotten restores a number whose row was found.

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -119,8 +118,7 @@ type shard struct {
 	stepped   chan struct{} // closed when there are none; nil if nothing waits
 
 	// What operators said, on its way to disk.
-	deletions []*deletion // that have a row, oldest first
-	sweeping  int         // sweepers
+	sweeping int // sweepers
 
 	// Values of the program's, if there is no Spill.
 	values     map[string][]byte
@@ -249,10 +247,11 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.sharePopularLocked() // no other goroutine has f
 	f.startCommitter()
 	f.mu.Lock()
-	for _, d := range f.deletions {
+	ds := f.core.Deletions.All()
+	for _, d := range ds {
 		f.core.Timed.Purge(d.Block)
 	}
-	f.startSweepLocked(slices.Clone(f.deletions)...)
+	f.startSweepLocked(ds...)
 	f.mu.Unlock()
 	if f.known.Total() >= recallFrom {
 		f.background.Go(f.recall)

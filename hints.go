@@ -214,7 +214,7 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 		x := &found[i]
 		_, wanted := f.hints.Get(x.mark)
 		r := timed.Loaded{TimedRecord: x.TimedRecord, Mark: x.mark}
-		if !wanted || f.supersededLocked(&r) || x.Seq <= f.core.StoredTombstones.Of(hostkey.Bytes(x.Host), x.Crawl).Seq {
+		if !wanted || f.supersededLocked(&r) || x.Seq <= f.core.Deletions.Stored.Of(hostkey.Bytes(x.Host), x.Crawl).Seq {
 			continue
 		}
 		f.hints.Drop(x.mark)

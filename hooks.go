@@ -12,7 +12,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -137,18 +136,9 @@ func (f *Frontier) Check() error {
 	defer f.mu.Unlock()
 	k := mercator.NewChecker(f.core, mercator.Outside{
 		Quiet: quiet, Settled: f.finishing == 0, Swept: f.sweeping == 0 && !f.closed, Now: f.nowLocked(),
-		Last: f.seq, Deletions: len(f.deletions),
+		Last: f.seq,
 	})
-	var swept tombstone.Set
-	for _, d := range f.deletions {
-		if d.Seq == 0 || d.Seq > f.seq || d.Block > f.core.Blocks.Last() {
-			k.Bad("F7: deletion %d of %d is of blocks up to %d of %d", d.Seq, f.seq, d.Block, f.core.Blocks.Last())
-		}
-		if d.swept {
-			swept.Add(&d.Tombstone)
-		}
-	}
-	pending := k.Check(&swept)
+	pending := k.Check()
 	if pending && f.finishing == 0 && f.adding.Load() == 0 && len(f.committer.saving) == 0 && f.steps.pending == 0 {
 		k.Bad("F9: hosts wait for a commit, and none is on its way")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -174,13 +175,13 @@ func TestDeletingAHostLooksAtItsOwnURLs(t *testing.T) {
 			n++
 		}
 		require.Equal(t, 10, n)
-		d := newDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "h7.example", Named: true}})
-		c.Tombstones.Add(&d.Tombstone)
+		d := tombstone.NewDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "h7.example", Named: true}})
+		c.Deletions.InForce.Add(&d.Tombstone)
 		left, done, _ := c.PurgeHost(id, &d.Tombstone, &mercator.Ring{}, sweepSteps, f.last)
 		require.True(t, done)
 		require.EqualValues(t, 10, d.Removed)
 		require.Zero(t, c.Lookup(f.core.HashOf("h7.example"), "h7.example"), "nothing is left of it")
-		c.Tombstones.Remove(&d.Tombstone)
+		c.Deletions.InForce.Remove(&d.Tombstone)
 		return sweepSteps - left
 	}
 	require.Equal(t, steps(20), steps(2_000))
@@ -199,7 +200,7 @@ func TestDroppingCountsTakesShortSteps(t *testing.T) {
 		rows, _ := f.countRows()
 		return len(rows)
 	}
-	d := newDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "example", Named: true, Domain: true}})
+	d := tombstone.NewDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "example", Named: true, Domain: true}})
 	crawls, from, steps := f.core.Counts.Crawls(), "", 0
 	for was := left(); len(crawls) > 0; was = left() {
 		f.mu.Lock()

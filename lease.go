@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/leaseid"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/unit"
@@ -173,31 +172,6 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	f.newLeaseLocked(&again, l.record)
 	again.Due, again.Gap = l.Due, l.Gap // another lane may have ended meanwhile
 	return again, nil
-}
-
-// sweepLeases marks the leases whose records are dead.
-func (f *Frontier) sweepLeases(d *deletion) bool {
-	c := f.core
-	if d.OfHost() {
-		return f.sweepInSteps(func(int) (done, wait bool) {
-			if id := c.Lookup(f.core.HashOf(d.Scope.Name), d.Scope.Name); id != 0 {
-				for lease := range c.LeasesOf(id) {
-					f.core.MarkDead(c.Leases.At(lease))
-				}
-			}
-			return true, false
-		})
-	}
-	id := uint32(1)
-	return f.sweepInSteps(func(steps int) (done, wait bool) {
-		for ; id <= c.Leases.Top && steps > 0; id++ {
-			steps -= fifo.PurgedRecord
-			if l := c.Leases.At(id); l.Token != 0 {
-				f.core.MarkDead(l)
-			}
-		}
-		return id > c.Leases.Top, false
-	})
 }
 
 // ID returns a text of 16 letters, digits, dashes and underscores that stands for the

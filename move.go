@@ -202,7 +202,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 		}
 		stale, rows := f.notes.TakeStale()
 		b.Rows = append(b.Rows, rows...)
-		b.Rows = append(b.Rows, f.deletionRowsLocked()...)
+		b.Rows = append(b.Rows, f.core.Deletions.Rows()...)
 		f.mu.Unlock()
 		if err := f.opts.Spill.Commit(b); err != nil {
 			f.mu.Lock()
@@ -218,10 +218,8 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 			return err
 		}
 		cp := &storage.Checkpoint{Gen: x.gen, Through: x.through}
-		for _, d := range f.deletions {
-			d.written = d.Block
-		}
-		over := f.outdatedLocked(x.through)
+		f.core.Deletions.Written()
+		over := f.core.OutdatedDeletions(x.through)
 		cp.Dead = x.round.TakeDead()
 		f.mu.Unlock()
 		err := f.opts.Spill.Checkpoint(cp)
@@ -508,7 +506,7 @@ func (s *shard) timedDeadLocked(r *timed.Loaded) bool {
 		s.foundOutdatedLocked(r)
 		return true
 	}
-	d := s.core.StoredTombstones.Of(hostkey.Bytes(r.Host), r.Crawl)
+	d := s.core.Deletions.Stored.Of(hostkey.Bytes(r.Host), r.Crawl)
 	if d.Seq < r.Seq {
 		return false
 	}

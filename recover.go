@@ -488,7 +488,7 @@ func (r *recovery) judgeCounts() {
 	for _, crawl := range c.Counts.Crawls() {
 		total += c.Counts.Sum(crawl).Total
 	}
-	r.right = r.right && total <= found && (total == found || c.StoredTombstones.Len() > 0)
+	r.right = r.right && total <= found && (total == found || c.Deletions.Stored.Len() > 0)
 	if !r.right {
 		c.Counts = count.NewTable(true)
 	}

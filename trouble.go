@@ -207,7 +207,7 @@ func (f *Frontier) takeLostYieldingLocked(id, queue uint32) (urls []lostURL, o O
 	case q.Waiting == 0 || !c.Hopeless(id, f.last): // it changed while it was read
 		c.Unload(id, f.last)
 		return nil, o
-	case c.Tombstones.Len() > 0 && !c.HeadAlive(queue, f.last):
+	case c.Deletions.InForce.Len() > 0 && !c.HeadAlive(queue, f.last):
 		return nil, o
 	}
 	t := c.Troubles[id]

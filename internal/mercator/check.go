@@ -10,17 +10,15 @@ import (
 	"github.com/seed-7440039f/frontier/internal/move"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
-	"github.com/seed-7440039f/frontier/internal/tombstone"
 )
 
 // Outside is what the checker cannot see: how things stand around the hosts.
 type Outside struct {
-	Quiet     bool // no round of moving is under way
-	Settled   bool // no completion is on its way to the disk
-	Swept     bool // no sweep is under way, or was when all ended
-	Now       int64
-	Last      uint64 // number of the last admission
-	Deletions int    // that have a row
+	Quiet   bool // no round of moving is under way
+	Settled bool // no completion is on its way to the disk
+	Swept   bool // no sweep is under way, or was when all ended
+	Now     int64
+	Last    uint64 // number of the last admission
 }
 
 // NewChecker returns a checker of the hosts, which know no more than v says of what is around them.
@@ -28,9 +26,8 @@ func NewChecker(c *Core, v Outside) *Checker {
 	return &Checker{c: c, Outside: v, used: map[arena.Ref]string{}, chained: map[uint32]bool{}, crawls: make([]crawlCount, len(c.Crawls))}
 }
 
-// Check checks all there is. Of the deletions in swept nothing dead may be left. It reports whether
-// hosts wait for a commit.
-func (k *Checker) Check(swept *tombstone.Set) (pending bool) {
+// Check checks all there is. It reports whether hosts wait for a commit.
+func (k *Checker) Check() (pending bool) {
 	k.lists()
 	k.heaps()
 	k.hosts()
@@ -43,7 +40,7 @@ func (k *Checker) Check(swept *tombstone.Set) (pending bool) {
 	k.limits()
 	k.groups()
 	k.blocks()
-	k.deleted(swept)
+	k.deleted()
 	k.c.Waits.Check(k.Bad)
 	return k.totals()
 }
@@ -279,7 +276,7 @@ func (k *Checker) host(id uint32, h *Host, isCalled bool) {
 			k.Bad("F2: host %d is withheld without URLs, or has a slot of its group: %v", id, h.Has(HasSlot))
 		}
 	case Unpurged:
-		if c.Tombstones.Len() == 0 && k.Swept || h.Has(HasSlot) || h.Wanted {
+		if c.Deletions.InForce.Len() == 0 && k.Swept || h.Has(HasSlot) || h.Wanted {
 			k.Bad("F2: host %d waits for a sweep that will not come, or has a slot of its group (%v), or a Contact waits for it: %v", id, h.Has(HasSlot), h.Wanted)
 		}
 	case Unbound, Parked:

@@ -110,11 +110,9 @@ func (k *Checker) troubles() {
 
 // deleted checks that nothing dead is left of deletions that were swept, and
 // that of the others it is at the heads of queues (F7).
-func (k *Checker) deleted(swept *tombstone.Set) {
+func (k *Checker) deleted() {
 	c := k.c
-	if c.StoredTombstones.Len() != k.Deletions {
-		k.Bad("F6: %d deletions have rows, counted %d", k.Deletions, c.StoredTombstones.Len())
-	}
+	swept := c.Deletions.Check(k.Last, c.Blocks.Last(), k.Bad)
 	for id := uint32(1); id <= c.Queues.Top; id++ {
 		if q := c.Queues.At(id); q.Host != 0 {
 			k.sweptQueue(id, q, swept.Of(c.Name(c.Hosts.At(q.Host)), c.CrawlOf(q).ID))
@@ -228,7 +226,7 @@ func (k *Checker) Counts(rows map[string]row.Count) {
 	if len(sums) > 0 {
 		k.Bad("F6: no sums of %v", sums)
 	}
-	if c.Tombstones.Len()+c.StoredTombstones.Len() > 0 || c.Stats.Unreadable > 0 {
+	if c.Deletions.InForce.Len()+c.Deletions.Stored.Len() > 0 || c.Stats.Unreadable > 0 {
 		return
 	}
 	total := c.Stats.Waiting + c.Stats.Scheduled + c.Stats.Finished

@@ -176,11 +176,10 @@ type laneTable struct {
 	HostLanes slab.Slab[hostLanes]
 }
 
-// deletedTable is the deletions in force.
+// deletedTable is the deletions.
 type deletedTable struct {
-	Tombstones       tombstone.Set // their dead records are in memory
-	StoredTombstones tombstone.Set // those that have a row
-	UnsettledDead    int           // leases and completions of dead records that are not settled
+	Deletions     tombstone.Deletions
+	UnsettledDead int // leases and completions of dead records that are not settled
 }
 
 // troubleTable is the hosts that fail.

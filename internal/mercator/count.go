@@ -119,9 +119,9 @@ func NumbersOf(due int64) count.Numbers {
 // DeadCount is the number of the last deletion that concerns a count.
 func (s *Core) DeadCount(host string, crawl uint32) uint64 {
 	if s.Cfg.Spill {
-		return s.StoredTombstones.Of(hostkey.Bytes(host), crawl).Seq
+		return s.Deletions.Stored.Of(hostkey.Bytes(host), crawl).Seq
 	}
-	return s.Tombstones.Of(hostkey.Bytes(host), crawl).Seq
+	return s.Deletions.InForce.Of(hostkey.Bytes(host), crawl).Seq
 }
 
 // Lives reports whether no deletion concerns a record that ends.

@@ -347,7 +347,7 @@ func (s *Core) OfferDeleted(d *tombstone.Tombstone) {
 	if !d.OfCrawl || d.Scope.Named || x == nil {
 		return
 	}
-	if swept := s.Tombstones.HasCrawl(d.Crawl); swept != x.swept {
+	if swept := s.Deletions.InForce.HasCrawl(d.Crawl); swept != x.swept {
 		x.swept = swept
 		s.SweptCrawls += 2*btoi(swept) - 1
 		s.offer(s.CrawlSlots[d.Crawl], x)

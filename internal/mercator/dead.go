@@ -1,4 +1,4 @@
-// This file takes out what deletions have left dead. A queue is clean when its head is alive.
+// This file knows which records deletions have left dead, and takes out those of a host.
 
 package mercator
 
@@ -9,23 +9,23 @@ import (
 
 // DeadIn is what the tombstones in force say about a queue.
 func (s *Core) DeadIn(q *Queue) tombstone.Dead {
-	if s.Tombstones.Len() == 0 {
+	if s.Deletions.InForce.Len() == 0 {
 		return tombstone.Dead{}
 	}
-	return s.Tombstones.Of(s.Name(s.Hosts.At(q.Host)), s.CrawlOf(q).ID)
+	return s.Deletions.InForce.Of(s.Name(s.Hosts.At(q.Host)), s.CrawlOf(q).ID)
 }
 
 // DeadStored says it with those, too, whose rows alone are left.
 func (s *Core) DeadStored(q *Queue) tombstone.Dead {
-	if s.StoredTombstones.Len() == 0 {
+	if s.Deletions.Stored.Len() == 0 {
 		return s.DeadIn(q)
 	}
-	return s.StoredTombstones.Of(s.Name(s.Hosts.At(q.Host)), s.CrawlOf(q).ID)
+	return s.Deletions.Stored.Of(s.Name(s.Hosts.At(q.Host)), s.CrawlOf(q).ID)
 }
 
 // LeaseDead returns the number of the last deletion that a lease's record fell to, or 0.
 func (s *Core) LeaseDead(l *Lease) uint64 {
-	if l.Record == 0 || s.Tombstones.Len() == 0 {
+	if l.Record == 0 || s.Deletions.InForce.Len() == 0 {
 		return l.Dead
 	}
 	if d := s.DeadIn(s.Queues.At(l.Queue)); d.Seq > max(l.Dead, s.Records.At(l.Record).Seq()) {

@@ -115,7 +115,7 @@ func (s *Core) Next(now int64, crawls []uint32) (Choice, bool, *BadChoice) {
 			}
 		}
 		if qid := s.nextOf(x, p, now, &inVain); qid != 0 {
-			if s.Tombstones.Len() == 0 || s.HeadAlive(qid, now) {
+			if s.Deletions.InForce.Len() == 0 || s.HeadAlive(qid, now) {
 				s.served(x, uint8(p))
 				return s.Prepare(qid), true, nil
 			}
@@ -231,7 +231,7 @@ func (s *Core) NextOfHost(id uint32, crawls []uint32, now int64) (ch Choice, ok 
 	}
 	h.Mark(HasSlot, h.Group != 0)
 	s.Put(h, Loading)
-	if s.Tombstones.Len() > 0 && !s.HeadAlive(qid, now) {
+	if s.Deletions.InForce.Len() > 0 && !s.HeadAlive(qid, now) {
 		return ch, false
 	}
 	q := s.Queues.At(qid)

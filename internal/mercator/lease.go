@@ -399,7 +399,7 @@ func (s *Core) urgentQueue(h *Host, crawls []uint32, resident bool) uint32 {
 		if !resident {
 			return id
 		}
-		if s.Tombstones.Len() > 0 {
+		if s.Deletions.InForce.Len() > 0 {
 			if d := s.DeadIn(q); s.deadHead(q, &d) {
 				continue
 			}

@@ -177,7 +177,7 @@ func (s Source) Dead(id uint32) uint64 { return s.c.DeadStored(s.c.Queues.At(id)
 
 // DeadOf is Dead for a queue that may not be in memory.
 func (s Source) DeadOf(q storage.Queue) uint64 {
-	return s.c.StoredTombstones.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
+	return s.c.Deletions.Stored.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
 }
 
 // Trim drops from memory what a queue need not have there: see Core.Trim.

@@ -22,7 +22,7 @@ func (s *Core) Advance(now int64) {
 	s.more = false
 	// What is due before on disk comes first.
 	for n := 0; s.Scheduled.Min() <= min(s.Date(now), s.Timed.Min()) && n < promoteAtOnce; n++ {
-		if s.Tombstones.Len() > 0 && s.dropScheduled(0, now) {
+		if s.Deletions.InForce.Len() > 0 && s.dropScheduled(0, now) {
 			continue
 		}
 		it := s.Unschedule(0)

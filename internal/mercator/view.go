@@ -54,7 +54,7 @@ func (t *deletedTable) Deleted(host string, crawl uint32, seq uint64) bool {
 // DeletedUpTo is the number of the last of these records.
 func (t *deletedTable) DeletedUpTo(host string, crawl uint32) uint64 {
 	name := hostkey.Bytes(host)
-	return max(t.Tombstones.Of(name, crawl).Seq, t.StoredTombstones.Of(name, crawl).Seq)
+	return max(t.Deletions.InForce.Of(name, crawl).Seq, t.Deletions.Stored.Of(name, crawl).Seq)
 }
 
 const (
