@@ -426,7 +426,7 @@ func (f *Frontier) commitGroup() bool {
 		f.finishing--
 		c.log.Settled(o)
 	}
-	f.countedLocked(err)
+	f.core.EndCounting(err == nil)
 	f.settleSavesLocked(err)
 	if f.core.Limits != nil {
 		f.core.Limits.Saved(err)
@@ -597,7 +597,7 @@ func (f *Frontier) commitAlone(group []*op, refused *storage.Batch, err error) (
 		f.listLocked(b, o)
 	}
 	c.log.Keep(kept)
-	f.countedLocked(err)
+	f.core.EndCounting(err == nil)
 	f.countGroupLocked(kept, b)
 	seq := f.seq
 	c.room.Freed()

@@ -14,9 +14,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/count"
-	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -41,44 +39,23 @@ func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
 	if c.Counts == nil {
 		return
 	}
-	var x count.Changes
-	var ds []*tombstone.Deletion // of the group, so far
-	dead := func(host string, crawl uint32) uint64 {
-		seq := c.DeadCount(host, crawl)
-		for _, d := range ds {
-			if d.Contains(hostkey.Bytes(host), crawl) {
-				seq = d.Seq
-			}
-		}
-		return seq
-	}
+	n := c.NewCounting()
 	for _, o := range group {
-		if d := o.deletion; d != nil {
-			x.Delete(func(host string, crawl uint32) bool { return d.Contains(hostkey.Bytes(host), crawl) })
-			ds = append(ds, d)
+		if o.deletion != nil {
+			n.Delete(&o.deletion.Tombstone)
 		}
 		for i := range o.entries {
 			e := &o.entries[i]
-			x.Add(e.host, e.crawl, mercator.NumbersOf(e.due), 1, dead)
+			n.Admit(e.host, e.crawl, e.due)
 		}
-		if o.ends && c.Lives(&o.Outgoing) {
-			x.Add(string(c.NameOf(o.Host)), o.Crawl, mercator.NumbersOf(o.Due), -1, dead)
+		if o.ends {
+			n.End(&o.Outgoing)
 		}
 		for i, r := range o.replaced {
-			if in := &o.replacedIn[i]; r.Seq > dead(in.Host, in.Crawl) {
-				x.Add(in.Host, in.Crawl, count.Numbers{Total: 1}, -1, dead)
-			}
+			n.Replace(r.Seq, &o.replacedIn[i])
 		}
 	}
-	c.Found, c.Finding = nil, c.Found
-	for i := range c.Finding {
-		r := &c.Finding[i]
-		b.Finish = append(b.Finish, r.Completion)
-		if r.Seq > dead(r.Host, r.Crawl) {
-			x.Add(r.Host, r.Crawl, r.Numbers, -1, dead)
-		}
-	}
-	c.Counts.Begin(&x)
+	n.Begin(b)
 }
 
 // commitCounted commits a batch together with the counts that it changes.
@@ -86,7 +63,7 @@ func (f *Frontier) commitCounted(b *storage.Batch, seq uint64) error {
 	if f.core.Counts == nil {
 		return f.commit(b)
 	}
-	rows, err := f.core.Counts.Write(seq, f.opts.Spill.Row)
+	rows, err := f.core.Counts.Write(seq)
 	if err != nil {
 		return err
 	}
@@ -98,30 +75,6 @@ func (f *Frontier) commitCounted(b *storage.Batch, seq uint64) error {
 	err = f.commit(b)
 	b.Rows = b.Rows[:own]
 	return err
-}
-
-// countedLocked ends what countGroupLocked began.
-func (s *shard) countedLocked(err error) {
-	c := s.core
-	if c.Counts == nil {
-		return
-	}
-	c.Counts.End(err == nil)
-	if err != nil {
-		c.Found = append(c.Finding, c.Found...)
-	}
-	c.Finding = nil
-}
-
-// foundOutdatedLocked notes that a record of the block being read was replaced: the next batch ends it, and
-// counts it no more.
-func (s *shard) foundOutdatedLocked(r *timed.Loaded) {
-	if s.core.Counts != nil {
-		s.core.Found = append(s.core.Found, mercator.Outdated{
-			Completion: storage.Completion{Seq: r.Seq, Block: s.core.Timed.Reading().ID, Pos: uint16(r.Pos)},
-			Host:       r.Host, Crawl: r.Crawl, Numbers: mercator.NumbersOf(r.At),
-		})
-	}
 }
 
 // commitFoundLocked has what was found committed soon.
@@ -147,7 +100,7 @@ func (f *Frontier) commitFound() error {
 		f.mu.Unlock()
 		err := f.commitCounted(b, seq)
 		f.mu.Lock()
-		f.countedLocked(err)
+		f.core.EndCounting(err == nil)
 		if err == nil {
 			f.committer.batchID, f.applied.batch = b.ID, b.ID
 		}
@@ -210,23 +163,9 @@ func (f *Frontier) between(fn func() error) error {
 	return err
 }
 
-// eachCount calls fn with the counts whose keys begin with prefix and are not before from, in order, until
-// fn returns false. If they are in memory the lock is held.
-func (f *Frontier) eachCount(prefix, from string, fn func(key, host string, crawl uint32, n row.Count) bool) (err error) {
-	if t := f.core.Counts; !t.Stored() {
-		t.From(prefix, from, func(key string, n row.Count) bool {
-			var crawl uint32
-			var host string
-			crawl, host, err = row.Counts(key)
-			return err == nil && fn(key, host, crawl, n)
-		})
-		return err
-	}
-	return errors.Join(f.opts.Spill.Rows(prefix, from, func(key string, value []byte) bool {
-		crawl, host, n, e := row.ParseCount(key, value)
-		err = e
-		return err == nil && fn(key, host, crawl, n)
-	}), err)
+// eachCount calls fn with counts. If they are in memory the lock is held.
+func (f *Frontier) eachCount(prefix, from string, fn func(key, host string, crawl uint32, n row.Count) bool) error {
+	return f.core.Counts.Each(prefix, from, fn)
 }
 
 // sweepCounts drops the counts that d has left dead, some at a time.
@@ -265,48 +204,30 @@ func (f *Frontier) sweepCounts(d *tombstone.Deletion) {
 // dropCounts drops some of the counts of crawls that d has left dead, from a key on, and returns where to
 // go on. It is called between two commits; without a Spill, with the lock held.
 func (f *Frontier) dropCounts(d *tombstone.Deletion, crawls []uint32, from string) ([]uint32, string, error) {
-	var dead []count.Dead
-	most := f.core.CountsAtOnce()
-	for n := 0; n < most && len(crawls) > 0; {
-		prefix, next := row.CountsOf(crawls[0])+hostkey.Reversed(d.Scope.Name), ""
-		n++
-		err := f.eachCount(prefix, from, func(key, host string, crawl uint32, x row.Count) bool {
-			if n >= most {
-				next = key
-				return false
-			}
-			n++
-			if x.Seq <= d.Seq && d.Contains(hostkey.Bytes(host), crawl) {
-				dead = append(dead, count.Dead{Key: key, Crawl: crawl, Count: x})
-			}
-			return !d.OfHost() // it is the first
-		})
-		if err != nil {
-			return nil, "", err
-		}
-		if from = next; next == "" {
-			crawls = crawls[1:]
-		}
-	}
-	if len(dead) == 0 {
-		return crawls, from, nil
-	}
-	if f.opts.Spill == nil {
-		return crawls, from, f.core.Counts.Drop(dead, func([]storage.Row) error { return nil })
-	}
-	err := f.core.Counts.Drop(dead, func(rows []storage.Row) error {
-		f.mu.Lock()
-		b := &storage.Batch{ID: f.committer.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked())), Rows: rows}
+	t := f.core.Counts
+	dead, crawls, from, err := t.FindDead(&d.Tombstone, crawls, from, f.core.CountsAtOnce())
+	switch {
+	case err != nil || len(dead) == 0:
+	case f.opts.Spill == nil:
+		err = t.Drop(dead, func([]storage.Row) error { return nil })
+	default:
+		err = t.Drop(dead, func(rows []storage.Row) error { return f.lockCommitted(&storage.Batch{Rows: rows}) })
 		f.mu.Unlock()
-		err := f.opts.Spill.Commit(b)
-		f.mu.Lock()
-		if err == nil {
-			f.committer.batchID, f.applied.batch = b.ID, b.ID
-		}
-		return err
-	})
-	f.mu.Unlock()
+	}
 	return crawls, from, err
+}
+
+// lockCommitted commits a batch between two commits. It takes the lock also if that fails.
+func (f *Frontier) lockCommitted(b *storage.Batch) error {
+	f.mu.Lock()
+	b.ID, b.Time = f.committer.batchID+1, instant.Millis(f.wall(f.nowLocked()))
+	f.mu.Unlock()
+	err := f.opts.Spill.Commit(b)
+	f.mu.Lock()
+	if err == nil {
+		f.committer.batchID, f.applied.batch = b.ID, b.ID
+	}
+	return err
 }
 
 // countAnew counts all URLs, at an opening: the store has no counts, or wrong ones. It reads all blocks of
@@ -314,18 +235,18 @@ func (f *Frontier) dropCounts(d *tombstone.Deletion, crawls []uint32, from strin
 func (f *Frontier) countAnew(ctx context.Context) error {
 	c := f.core
 	f.sweepDead()
-	var x count.Changes
+	n := c.NewCounting()
 	write := func(least int) error {
-		if x.Len() < least {
+		if n.Len() < least {
 			return nil
 		}
-		c.Counts.Begin(&x)
-		rows, err := c.Counts.Write(f.seq, f.opts.Spill.Row)
+		c.Counts.Begin(&n.Changes)
+		rows, err := c.Counts.Write(f.seq)
 		if err == nil {
 			err = f.commitCounts(rows)
 		}
 		c.Counts.End(err == nil)
-		x = count.Changes{}
+		n.Changes = count.Changes{}
 		return cmp.Or(err, ctx.Err())
 	}
 	for _, prefix := range []string{row.CountKey, row.SumKey} {
@@ -333,39 +254,23 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 			return err
 		}
 	}
-	for id := uint32(1); id <= c.Queues.Top; id++ {
-		if q := c.Queues.At(id); q.Host != 0 && q.Waiting > 0 {
-			x.Add(string(c.NameOf(q.Host)), c.CrawlNumber(q), count.Numbers{Total: int64(q.Waiting)}, 1, c.DeadCount)
-			if err := write(clocksAtOnce); err != nil {
-				return err
-			}
-		}
-	}
-	one := func(host string, crawl uint32, seq uint64, due int64) {
-		if seq > c.DeadCount(host, crawl) {
-			x.Add(host, crawl, mercator.NumbersOf(due), 1, c.DeadCount)
-		}
-	}
-	for _, it := range c.Scheduled.Items {
-		q := c.Queues.At(it.Aux)
-		one(string(c.NameOf(q.Host)), c.CrawlNumber(q), c.Records.At(arena.Ref(it.ID)).Seq(), it.At)
-		if err := write(clocksAtOnce); err != nil {
-			return err
-		}
+	full := func() error { return write(clocksAtOnce) }
+	if err := n.Memory(full); err != nil {
+		return err
 	}
 	l := f.listTimed()
 	c.Timed.EndList(l)
 	for _, it := range l.All() {
 		err := f.opts.Spill.LoadTimed(it.ID, timed.First(it), func(pos int, r storage.TimedRecord) bool {
 			if !c.Blocks.IsBuried(it.ID, pos) {
-				one(r.Host, r.Crawl, r.Seq, it.At)
+				n.Alive(r.Host, r.Crawl, r.Seq, it.At)
 			}
 			return true
 		})
 		if err != nil && !isCorrupt(err) {
 			return err
 		}
-		if err := write(clocksAtOnce); err != nil {
+		if err := full(); err != nil {
 			return err
 		}
 	}
@@ -420,29 +325,23 @@ func (f *Frontier) countRows() (rows map[string]row.Count, version uint64) {
 	if f.core.Counts == nil {
 		return nil, 0
 	}
-	rows = map[string]row.Count{}
-	one := func(key, _ string, _ uint32, n row.Count) bool {
-		rows[key] = n
-		return true
-	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	version = f.core.Counts.Version()
 	if f.opts.Spill == nil {
-		_ = f.eachCount(row.CountKey, "", one)
-		return rows, version
+		defer f.mu.Unlock()
+	} else {
+		f.mu.Unlock()
 	}
-	f.mu.Unlock()
-	err := f.eachCount(row.CountKey, "", one)
-	f.mu.Lock()
+	rows = map[string]row.Count{}
+	err := f.core.Counts.Each(row.CountKey, "", func(key, _ string, _ uint32, n row.Count) bool {
+		rows[key] = n
+		return true
+	})
 	if err != nil {
-		return nil, noVersion
+		return nil, math.MaxUint64 // a version of no table
 	}
 	return rows, version
 }
-
-// noVersion is none of a table of counts.
-const noVersion = math.MaxUint64
 
 func btoi(b bool) int {
 	if b {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
-	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
@@ -185,20 +184,18 @@ func (f *Frontier) forgetDeletions(ds []*tombstone.Deletion) {
 	if len(ds) == 0 {
 		return
 	}
-	f.mu.Lock()
-	b := &storage.Batch{ID: f.committer.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked())), Local: true}
-	f.mu.Unlock()
+	b := &storage.Batch{Local: true}
 	for _, d := range ds {
 		b.Rows = append(b.Rows, storage.Row{Key: d.Key()})
 	}
-	if err := f.opts.Spill.Commit(b); err != nil {
-		f.opts.Logger.Warn("dropping deletions", "error", err)
-		return
+	err := f.lockCommitted(b)
+	if err == nil {
+		f.core.Deletions.Drop(ds)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.committer.batchID, f.applied.batch = b.ID, b.ID
-	f.core.Deletions.Drop(ds)
+	f.mu.Unlock()
+	if err != nil {
+		f.opts.Logger.Warn("dropping deletions", "error", err)
+	}
 }
 
 // sweepSteps is how many steps a sweep takes under one lock. A step takes some 20 ns, and 200 if its record is

@@ -221,7 +221,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	}
 	f.abandoned, f.abandon = context.WithCancelCause(context.Background())
 	if o.Count {
-		f.core.Counts, f.core.Ending = count.NewTable(o.Spill != nil), map[mercator.EndsOf]mercator.Ended{}
+		f.core.Counts, f.core.Ending = count.NewTable(o.Spill), map[mercator.EndsOf]mercator.Ended{}
 	}
 	f.core.Clock = f.clock
 	f.core.Cfg.Turned = f.limitTurnedLocked

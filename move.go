@@ -503,7 +503,7 @@ func (s *shard) listTimed() *timed.List {
 // replaced it, or it was deleted.
 func (s *shard) timedDeadLocked(r *timed.Loaded) bool {
 	if s.supersededLocked(r) {
-		s.foundOutdatedLocked(r)
+		s.core.FoundOutdated(storage.Completion{Seq: r.Seq, Block: s.core.Timed.Reading().ID, Pos: uint16(r.Pos)}, r.Host, r.Crawl, r.At)
 		return true
 	}
 	d := s.core.Deletions.Stored.Of(hostkey.Bytes(r.Host), r.Crawl)

@@ -91,7 +91,7 @@ func (s *shard) begin(r *recovery) error {
 	}
 	s.countGroupLocked(nil, b) // what finish has found
 	err := r.f.commitCounted(b, s.seq)
-	if s.countedLocked(err); err != nil {
+	if s.core.EndCounting(err == nil); err != nil {
 		return fmt.Errorf("frontier: open: %w", err)
 	}
 	s.committer.batchID, s.applied.batch = b.ID, b.ID
@@ -256,7 +256,8 @@ func (r *recovery) queueLog() {
 		switch x, ok := r.log[seq]; {
 		case !ok || !x.timed:
 		case r.superseded(x, seq):
-			r.outdated(x, seq)
+			q := c.Queues.At(x.queue)
+			c.FoundOutdated(storage.Completion{Seq: seq}, string(c.NameOf(q.Host)), c.CrawlNumber(q), x.due)
 			c.Records.Discard(x.ref)
 		case x.due <= 0 && c.DeadIn(c.Queues.At(x.queue)).Seq < seq: // else a deletion finds it
 			came = append(came, seq)
@@ -464,18 +465,6 @@ func (f *Frontier) importStart(until int64) error {
 	return f.submitAndUnlock(o)
 }
 
-// outdated notes that a record of the log was replaced: the first commit ends it.
-func (r *recovery) outdated(x logged, seq uint64) {
-	c := r.f.core
-	if c.Counts == nil {
-		return
-	}
-	q := c.Queues.At(x.queue)
-	c.Found = append(c.Found, mercator.Outdated{
-		Completion: storage.Completion{Seq: seq}, Host: string(c.NameOf(q.Host)), Crawl: c.CrawlNumber(q), Numbers: mercator.NumbersOf(x.due),
-	})
-}
-
 // judgeCounts compares the stored counts with what was found: a store that was repaired, for example, has
 // lost some. Dead URLs are among what was found, but not always counted.
 func (r *recovery) judgeCounts() {
@@ -490,6 +479,6 @@ func (r *recovery) judgeCounts() {
 	}
 	r.right = r.right && total <= found && (total == found || c.Deletions.Stored.Len() > 0)
 	if !r.right {
-		c.Counts = count.NewTable(true)
+		c.Counts = count.NewTable(r.f.opts.Spill)
 	}
 }

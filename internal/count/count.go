@@ -9,16 +9,19 @@
 // A deletion does not look for the counts that it concerns. A count that did not change since is dead, as
 // its URLs are: it reads as zero until it is dropped.
 //
-// It has no lock: callers hold the frontier's, except in Write.
+// It has no lock: callers hold the frontier's, except in Write, and in Each and FindDead if it has a store.
 package count
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/google/btree"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -93,7 +96,14 @@ type Table struct {
 	writing *Changes           // of the batch under way, since before it is visible
 	ahead   map[uint32]Numbers // what is visible of it, by crawl
 	version uint64
+	store   Store
 	tree    *btree.BTreeG[entry] // the counts, if no store has them as rows; else nil
+}
+
+// Store reads rows, as storage.Spill does.
+type Store interface {
+	Row(key string) (value []byte, found bool, err error)
+	Rows(prefix, from string, fn func(key string, value []byte) bool) error
 }
 
 // entry is a count in memory.
@@ -105,10 +115,10 @@ type entry struct {
 // entryBytes is about what an entry takes, with a host of usual length.
 const entryBytes = 120
 
-// NewTable returns an empty table. stored says that the counts are rows.
-func NewTable(stored bool) *Table {
-	t := &Table{sums: map[uint32]*row.CountSum{}}
-	if !stored {
+// NewTable returns an empty table of a store that has the counts as rows; nil: they are in memory.
+func NewTable(s Store) *Table {
+	t := &Table{sums: map[uint32]*row.CountSum{}, store: s}
+	if s == nil {
 		t.tree = btree.NewG(32, func(a, b entry) bool { return a.key < b.key })
 	}
 	return t
@@ -198,7 +208,7 @@ func (t *Table) Begin(c *Changes) { t.writing = c }
 
 // Write returns the rows of the batch under way, whose changes are as of seq. It needs no lock: nothing
 // else changes the table then. Written must follow, before the rows may be read.
-func (t *Table) Write(seq uint64, read Read) ([]storage.Row, error) {
+func (t *Table) Write(seq uint64) ([]storage.Row, error) {
 	c := t.writing
 	if c.Empty() {
 		return nil, nil
@@ -210,7 +220,7 @@ func (t *Table) Write(seq uint64, read Read) ([]storage.Row, error) {
 		if !x.writes() {
 			continue
 		}
-		was, err := Load(x.key, read)
+		was, err := Load(x.key, t.store.Row)
 		if err != nil {
 			return nil, err
 		}
@@ -288,6 +298,33 @@ type Dead struct {
 	row.Count
 }
 
+// FindDead looks at up to most counts of crawls, from a key on, for those that d has left dead. It returns
+// where to go on. It must not be called during a batch.
+func (t *Table) FindDead(d *tombstone.Tombstone, crawls []uint32, from string, most int) (dead []Dead, rest []uint32, next string, err error) {
+	for n := 0; n < most && len(crawls) > 0; {
+		prefix, next := row.CountsOf(crawls[0])+hostkey.Reversed(d.Scope.Name), ""
+		n++
+		err := t.Each(prefix, from, func(key, host string, crawl uint32, x row.Count) bool {
+			if n >= most {
+				next = key
+				return false
+			}
+			n++
+			if x.Seq <= d.Seq && d.Contains(hostkey.Bytes(host), crawl) {
+				dead = append(dead, Dead{Key: key, Crawl: crawl, Count: x})
+			}
+			return !d.OfHost() // it is the first
+		})
+		if err != nil {
+			return nil, nil, "", err
+		}
+		if from = next; next == "" {
+			crawls = crawls[1:]
+		}
+	}
+	return dead, crawls, from, nil
+}
+
 // Drop drops dead counts when commit has made the rows durable that do so. It must not be called during a
 // batch; commit returns with the lock held, without it before.
 func (t *Table) Drop(dead []Dead, commit func([]storage.Row) error) error {
@@ -360,10 +397,21 @@ func (t *Table) Of(key string) row.Count {
 	return x.Count
 }
 
-// From calls fn with the counts in memory whose keys begin with prefix and are not before from, in order,
-// until fn returns false.
-func (t *Table) From(prefix, from string, fn func(key string, c row.Count) bool) {
-	t.tree.AscendGreaterOrEqual(entry{key: max(prefix, from)}, func(x entry) bool {
-		return strings.HasPrefix(x.key, prefix) && fn(x.key, x.Count)
-	})
+// Each calls fn with the counts whose keys begin with prefix and are not before from, in order, until fn
+// returns false.
+func (t *Table) Each(prefix, from string, fn func(key, host string, crawl uint32, c row.Count) bool) (err error) {
+	if !t.Stored() {
+		t.tree.AscendGreaterOrEqual(entry{key: max(prefix, from)}, func(x entry) bool {
+			var crawl uint32
+			var host string
+			crawl, host, err = row.Counts(x.key)
+			return err == nil && strings.HasPrefix(x.key, prefix) && fn(x.key, host, crawl, x.Count)
+		})
+		return err
+	}
+	return errors.Join(t.store.Rows(prefix, from, func(key string, value []byte) bool {
+		crawl, host, c, e := row.ParseCount(key, value)
+		err = e
+		return err == nil && fn(key, host, crawl, c)
+	}), err)
 }

@@ -20,6 +20,20 @@ type model struct {
 	seq  uint64
 }
 
+// store is rows in a map.
+type store map[string][]byte
+
+func (s store) Row(key string) ([]byte, bool, error) { v, ok := s[key]; return v, ok, nil }
+
+func (s store) Rows(prefix, from string, fn func(key string, value []byte) bool) error {
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if strings.HasPrefix(key, prefix) && key >= from && !fn(key, s[key]) {
+			break
+		}
+	}
+	return nil
+}
+
 func (m *model) sum(crawl uint32) (s row.CountSum) {
 	for key, n := range m.of {
 		if strings.HasPrefix(key, row.CountsOf(crawl)) && n.Total > 0 {
@@ -40,9 +54,8 @@ func TestTablesAgainstAMap(t *testing.T) {
 	hosts := []string{"a.example", "b.a.example", "ba.example", "example", "10.0.0.1"}
 	rapid.Check(t, func(t *rapid.T) {
 		m := model{of: map[string]Numbers{}, dead: map[string]uint64{}}
-		rows := map[string][]byte{}
-		stored, inMemory := NewTable(true), NewTable(false)
-		read := func(key string) ([]byte, bool, error) { v, ok := rows[key]; return v, ok, nil }
+		rows := store{}
+		stored, inMemory := NewTable(rows), NewTable(nil)
 		write := func(rs []storage.Row) {
 			for _, r := range rs {
 				if r.Value == nil {
@@ -85,7 +98,7 @@ func TestTablesAgainstAMap(t *testing.T) {
 				m.seq++
 				before := stored.Version()
 				stored.Begin(&c)
-				rs, err := stored.Write(m.seq, read)
+				rs, err := stored.Write(m.seq)
 				require.NoError(t, err)
 				stored.Written()
 				if rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
@@ -95,7 +108,7 @@ func TestTablesAgainstAMap(t *testing.T) {
 				write(rs)
 				for _, x := range ones {
 					key := row.CountOf(x.crawl, x.host)
-					n, _ := Load(key, read)
+					n, _ := Load(key, rows.Row)
 					shown := stored.Visible(key, n)
 					stored.Note(x.host, x.crawl, x.Numbers, 1, m.seq)
 					m.of[key] = Numbers{m.of[key].Total + x.Total, m.of[key].Finished + x.Finished}
@@ -114,7 +127,7 @@ func TestTablesAgainstAMap(t *testing.T) {
 				m.dead[key] = m.seq
 				delete(m.of, key)
 				for _, table := range []*Table{stored, inMemory} {
-					n := table.found(key, read)
+					n := table.found(key, rows.Row)
 					if n == (row.Count{}) || n.Seq > m.seq {
 						continue
 					}
@@ -131,7 +144,7 @@ func TestTablesAgainstAMap(t *testing.T) {
 					require.Equal(t, m.sum(crawl), stored.Sum(crawl))
 					require.Equal(t, m.sum(crawl), inMemory.Sum(crawl))
 					var keys []string
-					inMemory.From(row.CountsOf(crawl), "", func(key string, n row.Count) bool {
+					_ = inMemory.Each(row.CountsOf(crawl), "", func(key, _ string, _ uint32, n row.Count) bool {
 						require.Equal(t, m.of[key], Numbers{n.Total, n.Finished})
 						keys = append(keys, key)
 						return true
@@ -142,7 +155,7 @@ func TestTablesAgainstAMap(t *testing.T) {
 					for crawl := range uint32(2) {
 						key := row.CountOf(crawl, host)
 						for name, table := range map[string]*Table{"stored": stored, "in memory": inMemory} {
-							n := table.found(key, read)
+							n := table.found(key, rows.Row)
 							require.Equal(t, m.of[key], Numbers{n.Total, n.Finished}, "%s %q", name, key)
 						}
 					}
@@ -163,14 +176,14 @@ func (t *Table) found(key string, read Read) row.Count {
 // A host that is done takes no memory of a table whose counts are rows.
 func TestWhatIsStoredTakesNoMemory(t *testing.T) {
 	rows := map[string][]byte{}
-	table := NewTable(true)
+	table := NewTable(store{})
 	none := func(string, uint32) uint64 { return 0 }
 	sizes := map[int64]bool{}
 	for i := range 10_000 {
 		var c Changes
 		c.Add(fmt.Sprintf("h%d.example", i), 0, Numbers{1, 1}, 1, none)
 		table.Begin(&c)
-		rs, err := table.Write(uint64(i+1), func(string) ([]byte, bool, error) { return nil, false, nil })
+		rs, err := table.Write(uint64(i + 1))
 		require.NoError(t, err)
 		table.End(true)
 		sizes[table.Size()] = true

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -114,6 +115,115 @@ func (s *Core) CountExpired(o *Outgoing, due int64, again bool, now int64) {
 // NumbersOf counts a URL that is due at a date.
 func NumbersOf(due int64) count.Numbers {
 	return count.Numbers{Total: 1, Finished: int64(btoi(due == instant.Never))}
+}
+
+// FoundOutdated notes that a record on disk was replaced: the next batch ends it, and counts it no more.
+func (s *Core) FoundOutdated(x storage.Completion, host string, crawl uint32, due int64) {
+	if s.Counts != nil {
+		s.Found = append(s.Found, Outdated{x, host, crawl, NumbersOf(due)})
+	}
+}
+
+// Counting gathers what one batch changes.
+type Counting struct {
+	count.Changes
+	c  *Core
+	ds []*tombstone.Tombstone // of the batch, so far
+}
+
+// NewCounting begins to gather changes.
+func (s *Core) NewCounting() *Counting { return &Counting{c: s} }
+
+func (n *Counting) dead(host string, crawl uint32) uint64 {
+	seq := n.c.DeadCount(host, crawl)
+	for _, d := range n.ds {
+		if d.Contains(hostkey.Bytes(host), crawl) {
+			seq = d.Seq
+		}
+	}
+	return seq
+}
+
+// Delete adds a deletion, which has its number: what was added before falls to it.
+func (n *Counting) Delete(d *tombstone.Tombstone) {
+	n.Changes.Delete(func(host string, crawl uint32) bool { return d.Contains(hostkey.Bytes(host), crawl) })
+	n.ds = append(n.ds, d)
+}
+
+// Admit adds a URL that is admitted.
+func (n *Counting) Admit(host string, crawl uint32, due int64) {
+	n.Add(host, crawl, NumbersOf(due), 1, n.dead)
+}
+
+// End adds a record that ends.
+func (n *Counting) End(o *Outgoing) {
+	if n.c.Lives(o) {
+		n.Add(string(n.c.NameOf(o.Host)), o.Crawl, NumbersOf(o.Due), -1, n.dead)
+	}
+}
+
+// Replace adds a record of a queue that is replaced.
+func (n *Counting) Replace(seq uint64, in *storage.Queue) {
+	n.replace(seq, in.Host, in.Crawl, count.Numbers{Total: 1})
+}
+
+func (n *Counting) replace(seq uint64, host string, crawl uint32, x count.Numbers) {
+	if seq > n.dead(host, crawl) {
+		n.Add(host, crawl, x, -1, n.dead)
+	}
+}
+
+// Begin says that the batch is under way, with what was found, whose ends it appends to those of the batch.
+// EndCounting must follow.
+func (n *Counting) Begin(b *storage.Batch) {
+	c := n.c
+	c.Found, c.Finding = nil, c.Found
+	for i := range c.Finding {
+		r := &c.Finding[i]
+		b.Finish = append(b.Finish, r.Completion)
+		n.replace(r.Seq, r.Host, r.Crawl, r.Numbers)
+	}
+	c.Counts.Begin(&n.Changes)
+}
+
+// EndCounting ends the batch: it was committed or not.
+func (s *Core) EndCounting(committed bool) {
+	if s.Counts == nil {
+		return
+	}
+	s.Counts.End(committed)
+	if !committed {
+		s.Found = append(s.Finding, s.Found...)
+	}
+	s.Finding = nil
+}
+
+// Memory adds the URLs in memory, at an opening. It calls full after each.
+func (n *Counting) Memory(full func() error) error {
+	c := n.c
+	for id := uint32(1); id <= c.Queues.Top; id++ {
+		if q := c.Queues.At(id); q.Host != 0 && q.Waiting > 0 {
+			n.Add(string(c.NameOf(q.Host)), c.CrawlNumber(q), count.Numbers{Total: int64(q.Waiting)}, 1, c.DeadCount)
+			if err := full(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, it := range c.Scheduled.Items {
+		q := c.Queues.At(it.Aux)
+		n.Alive(string(c.NameOf(q.Host)), c.CrawlNumber(q), c.Records.At(arena.Ref(it.ID)).Seq(), it.At)
+		if err := full(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Alive adds a URL unless it is dead.
+func (n *Counting) Alive(host string, crawl uint32, seq uint64, due int64) {
+	if seq > n.c.DeadCount(host, crawl) {
+		n.Admit(host, crawl, due)
+	}
 }
 
 // DeadCount is the number of the last deletion that concerns a count.
