@@ -52,7 +52,7 @@ func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
 			n.End(&o.Outgoing)
 		}
 		for i, r := range o.replaced {
-			n.Replace(r.Seq, &o.replacedIn[i])
+			n.Replace(r.Seq, o.replacedIn[i].Host, o.replacedIn[i].Crawl, count.Numbers{Total: 1})
 		}
 	}
 	n.Begin(b)
@@ -147,14 +147,17 @@ func (f *Frontier) readCounted(load func() error, look func()) error {
 	})
 }
 
-// between calls fn between two commits.
+// between calls fn between two commits; without a Spill, with the lock held.
 func (f *Frontier) between(fn func() error) error {
-	o := newOp()
-	o.run = fn
 	if err := f.lockOpen(); err != nil {
-		o.free()
 		return err
 	}
+	if f.opts.Spill == nil {
+		defer f.mu.Unlock()
+		return fn()
+	}
+	o := newOp()
+	o.run = fn
 	f.finishing++
 	f.enqueueLocked(o)
 	f.mu.Unlock()
@@ -181,15 +184,7 @@ func (f *Frontier) sweepCounts(d *tombstone.Deletion) {
 	}
 	for from := ""; len(crawls) > 0; {
 		step := func() (err error) { crawls, from, err = f.dropCounts(d, crawls, from); return err }
-		var err error
-		if f.opts.Spill != nil {
-			err = f.between(step)
-		} else {
-			f.mu.Lock()
-			err = step()
-			f.mu.Unlock()
-		}
-		if err != nil { // the deletion stays until an opening has dropped them
+		if err := f.between(step); err != nil { // the deletion stays until an opening has dropped them
 			if !errors.Is(err, ErrClosed) {
 				f.emit(Event{Kind: EventStoreError, Reason: "deleting numbers of URLs", Err: err})
 			}
@@ -197,7 +192,7 @@ func (f *Frontier) sweepCounts(d *tombstone.Deletion) {
 		}
 	}
 	f.mu.Lock()
-	d.Counted()
+	d.Counted = true
 	f.mu.Unlock()
 }
 
@@ -234,7 +229,11 @@ func (f *Frontier) lockCommitted(b *storage.Batch) error {
 // scheduled and finished URLs. Those in damaged blocks are left out.
 func (f *Frontier) countAnew(ctx context.Context) error {
 	c := f.core
-	f.sweepDead()
+	for _, d := range c.Deletions.All() {
+		for at, done := (mercator.SweepAt{}), false; !done; {
+			done, _ = c.Sweep(&d.Tombstone, &at, sweepSteps, 0)
+		}
+	}
 	n := c.NewCounting()
 	write := func(least int) error {
 		if n.Len() < least {
@@ -243,7 +242,7 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 		c.Counts.Begin(&n.Changes)
 		rows, err := c.Counts.Write(f.seq)
 		if err == nil {
-			err = f.commitCounts(rows)
+			err = f.commitOpening(rows)
 		}
 		c.Counts.End(err == nil)
 		n.Changes = count.Changes{}
@@ -277,11 +276,11 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 	if err := write(1); err != nil {
 		return err
 	}
-	return f.commitCounts([]storage.Row{row.Counted(true)})
+	return f.commitOpening([]storage.Row{row.Counted(true)})
 }
 
-// commitCounts commits rows at an opening.
-func (f *Frontier) commitCounts(rows []storage.Row) error {
+// commitOpening commits rows at an opening.
+func (f *Frontier) commitOpening(rows []storage.Row) error {
 	b := &storage.Batch{Time: instant.Millis(f.clock.Start()), Rows: rows}
 	if err := f.commitRows(b); err != nil {
 		return fmt.Errorf("frontier: open: %w", err)
@@ -304,17 +303,8 @@ func (f *Frontier) dropRows(ctx context.Context, prefix string) error {
 		if len(rows) == 0 || err != nil {
 			return err
 		}
-		if err := f.commitCounts(rows); err != nil {
+		if err := f.commitOpening(rows); err != nil {
 			return err
-		}
-	}
-}
-
-// sweepDead takes what deletions have left dead out of all queues, at an opening.
-func (f *Frontier) sweepDead() {
-	for _, d := range f.core.Deletions.All() {
-		for at, done := (mercator.SweepAt{}), false; !done; {
-			done, _ = f.core.Sweep(&d.Tombstone, &at, sweepSteps, 0)
 		}
 	}
 }

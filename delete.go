@@ -94,7 +94,8 @@ func (f *Frontier) delete(ctx context.Context, d *tombstone.Deletion, forget boo
 		return 0, err
 	}
 	if forget {
-		f.forgetLocked(o, d)
+		r, undo := f.forgotten.Forget(&d.Tombstone)
+		o.unrule, o.rows = undo, append(o.rows, r.Row())
 	}
 	if err := f.submitAndUnlock(o); err != nil {
 		return 0, err

@@ -226,8 +226,8 @@ package frontier
 //	rules.go        Rule; settings of groups of hosts               -> control: what is in force; rule; mercator: hosts that are withheld
 //	limits.go       limits                                          -> limit, quota
 //	crawls.go       crawls: weight, pause, limits; QueueStats, Queues
-//	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count
-//	delete.go       Delete, DeleteWith, and taking away what it leaves dead     -> tombstone
+//	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count; mercator: gathering it
+//	delete.go       Delete, DeleteWith, and the goroutine that sweeps       -> tombstone; mercator: what is dead
 //	force.go        Force and CrawlNow of a URL that is known       -> view
 //	hints.go        Entry.Hint; a Riser                             -> hint, rise
 //

@@ -62,7 +62,7 @@ func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []stri
 func (f *Frontier) Deletions() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.core.Deletions.Len()
+	return f.core.Deletions.Stored.Len()
 }
 
 // DeleteUnswept puts the deletion of a scope in force, and leaves it to hand-outs to find

@@ -341,26 +341,6 @@ func (s *shard) beginSweepLocked() timeheap.Item {
 	return s.notes.BeginSweep(&s.core.Timed)
 }
 
-// outdated lists notes that say nothing of an unread block. Once a checkpoint has
-// made durable which records are finished they may go.
-func (s *shard) outdated() (ms []storage.Mark, seen timed.Seen) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen = s.notes.Seen(&s.core.Timed)
-	n := 0
-	for m := range s.notes.All() {
-		if n++; n%1024 == 0 {
-			s.yield()
-		}
-		if s.notes.Over(m, seen) {
-			if ms = append(ms, m); len(ms) == timed.StaleAtOnce {
-				break
-			}
-		}
-	}
-	return ms, seen
-}
-
 // superseded reports whether a Force replaced a scheduled record of the log: at that time
 // the record was in a timed block that is not valid any more.
 func (r *recovery) superseded(x logged, seq uint64) bool {

@@ -18,22 +18,12 @@ import (
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
 // markOf is the fingerprint of a host's URL within a crawl.
 func (s *shard) markOf(host string, crawl uint32, url string) storage.Mark {
 	return known.MarkOf(s.core.Key, s.forgotten.Of(host, crawl), crawl, url)
-}
-
-// forgetLocked lets o, which deletes d, make unknown what it deletes.
-func (s *shard) forgetLocked(o *op, d *tombstone.Deletion) {
-	r, undo := s.forgotten.Forget(&d.Tombstone)
-	o.unrule = undo
-	if s.opts.Spill != nil {
-		o.rows = append(o.rows, r.Row())
-	}
 }
 
 // lockSteadyOpen is lockOpen at a moment in which no op is being applied in steps that
@@ -131,20 +121,10 @@ func (x *exporter) copyForgottenLocked(take func(storage.Row)) {
 // importForgotten takes a number that an import read, into a frontier that never had a
 // URL: its marks are then those of the export.
 func (f *Frontier) importForgotten(p *pendingOps, r *row.Forgotten) error {
-	after := p.Begin()
-	if err := f.lockOpen(); err != nil {
-		after(nil)
-		return err
-	}
-	o := newOp()
-	o.unrule = f.forgotten.Put(r)
-	if f.opts.Spill != nil {
-		o.rows = append(o.rows, r.Row())
-	}
-	o.after = after
-	f.submitAsyncLocked(o)
-	f.mu.Unlock()
-	return nil
+	return f.submitImport(p, func(o *op) error {
+		o.unrule, o.rows = f.forgotten.Put(r), append(o.rows, r.Row())
+		return nil
+	})
 }
 
 // lookup is what the Spill was asked for an op.

@@ -416,6 +416,26 @@ func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 	return nil
 }
 
+// submitImport submits an op that fill makes, with the lock held.
+func (f *Frontier) submitImport(p *pendingOps, fill func(o *op) error) error {
+	after := p.Begin()
+	if err := f.lockOpen(); err != nil {
+		after(nil)
+		return err
+	}
+	o := newOp()
+	if err := fill(o); err != nil {
+		f.mu.Unlock()
+		o.free()
+		after(nil)
+		return err
+	}
+	o.after = after
+	f.submitAsyncLocked(o)
+	f.mu.Unlock()
+	return nil
+}
+
 // importHost gives a host what its line says, unless more is known of it.
 func (f *Frontier) importHost(p *pendingOps, name string, s *row.Host) error {
 	after := p.Begin()

@@ -187,34 +187,30 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 	if err := f.opts.Spill.PackMarks(x.gen, x.popular); err != nil {
 		return err
 	}
-	outdated, seen := f.outdated()
+	f.mu.Lock()
+	outdated, seen := f.notes.Over(&f.core.Timed, f.yield)
+	f.mu.Unlock()
 	return f.between(func() error {
 		f.mu.Lock()
 		if f.committer.failures != x.failures {
 			f.mu.Unlock()
 			return errSpoiled
 		}
-		b := &storage.Batch{
-			ID:   f.committer.batchID + 1,
-			Time: instant.Millis(f.wall(f.nowLocked())),
-			Rows: []storage.Row{f.metaRowLocked(x.gen, false)},
-			Drop: f.core.Blocks.TakeDrops(), Local: true,
-		}
+		b := &storage.Batch{Rows: []storage.Row{f.metaRowLocked(x.gen, false)}, Drop: f.core.Blocks.TakeDrops(), Local: true}
 		stale, rows := f.notes.TakeStale()
 		b.Rows = append(b.Rows, rows...)
 		b.Rows = append(b.Rows, f.core.Deletions.Rows()...)
 		f.mu.Unlock()
-		if err := f.opts.Spill.Commit(b); err != nil {
-			f.mu.Lock()
+		err := f.lockCommitted(b)
+		if err != nil {
 			f.core.Blocks.PutDrops(b.Drop)
 			f.notes.PutStale(stale)
-			f.mu.Unlock()
-			return err
 		}
-		f.mu.Lock()
-		f.committer.batchID, f.applied.batch = b.ID, b.ID
 		f.mu.Unlock()
-		if err := f.commitFound(); err != nil {
+		if err == nil {
+			err = f.commitFound()
+		}
+		if err != nil {
 			return err
 		}
 		cp := &storage.Checkpoint{Gen: x.gen, Through: x.through}
@@ -222,7 +218,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 		over := f.core.OutdatedDeletions(x.through)
 		cp.Dead = x.round.TakeDead()
 		f.mu.Unlock()
-		err := f.opts.Spill.Checkpoint(cp)
+		err = f.opts.Spill.Checkpoint(cp)
 		f.mu.Lock()
 		if err != nil {
 			x.round.PutDead()

@@ -424,17 +424,16 @@ func (r *recovery) deleteStale() error {
 	}
 	r.staleUsage()
 	for len(r.stale) > 0 {
-		b := &storage.Batch{Time: instant.Millis(f.clock.Start())}
-		for len(r.stale) > 0 && len(b.Rows) < clocksAtOnce {
+		var rows []storage.Row
+		for len(r.stale) > 0 && len(rows) < clocksAtOnce {
 			n, k := binary.Uvarint(r.stale)
 			end := k + int(n)
-			b.Rows = append(b.Rows, storage.Row{Key: string(r.stale[k:end])})
+			rows = append(rows, storage.Row{Key: string(r.stale[k:end])})
 			r.stale = r.stale[end:]
 		}
-		if err := f.commitRows(b); err != nil {
-			return fmt.Errorf("frontier: open: %w", err)
+		if err := f.commitOpening(rows); err != nil {
+			return err
 		}
-		f.applied.batch = b.ID
 	}
 	return nil
 }

@@ -165,22 +165,7 @@ func (f *Frontier) valuesWith(ctx context.Context, prefix string) (map[string][]
 
 // importValue stores a value that an import read.
 func (f *Frontier) importValue(p *pendingOps, key string, v []byte) error {
-	after := p.Begin()
-	if err := f.lockOpen(); err != nil {
-		after(nil)
-		return err
-	}
-	o := newOp()
-	if err := f.valueLocked(o, key, v); err != nil {
-		f.mu.Unlock()
-		o.free()
-		after(nil)
-		return err
-	}
-	o.after = after
-	f.submitAsyncLocked(o)
-	f.mu.Unlock()
-	return nil
+	return f.submitImport(p, func(o *op) error { return f.valueLocked(o, key, v) })
 }
 
 // copyValuesLocked copies the values of a frontier without a Spill.

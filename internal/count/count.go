@@ -79,9 +79,9 @@ func (c *Changes) Add(host string, crawl uint32, x Numbers, n int64, dead func(h
 }
 
 // Delete takes out what a deletion concerns of that which was added before.
-func (c *Changes) Delete(concerns func(host string, crawl uint32) bool) {
+func (c *Changes) Delete(d *tombstone.Tombstone) {
 	for i := range c.list {
-		if x := &c.list[i]; concerns(x.host, x.crawl) {
+		if x := &c.list[i]; d.Contains(hostkey.Bytes(x.host), x.crawl) {
 			x.Numbers, x.reset = Numbers{}, true
 		}
 	}
@@ -402,12 +402,10 @@ func (t *Table) Of(key string) row.Count {
 func (t *Table) Each(prefix, from string, fn func(key, host string, crawl uint32, c row.Count) bool) (err error) {
 	if !t.Stored() {
 		t.tree.AscendGreaterOrEqual(entry{key: max(prefix, from)}, func(x entry) bool {
-			var crawl uint32
-			var host string
-			crawl, host, err = row.Counts(x.key)
-			return err == nil && strings.HasPrefix(x.key, prefix) && fn(x.key, host, crawl, x.Count)
+			crawl, host, _ := row.Counts(x.key) // we made it
+			return strings.HasPrefix(x.key, prefix) && fn(x.key, host, crawl, x.Count)
 		})
-		return err
+		return nil
 	}
 	return errors.Join(t.store.Rows(prefix, from, func(key string, value []byte) bool {
 		crawl, host, c, e := row.ParseCount(key, value)

@@ -127,27 +127,21 @@ func (s *Core) FoundOutdated(x storage.Completion, host string, crawl uint32, du
 // Counting gathers what one batch changes.
 type Counting struct {
 	count.Changes
-	c  *Core
-	ds []*tombstone.Tombstone // of the batch, so far
+	c    *Core
+	gone tombstone.Set // deletions of the batch, so far
 }
 
 // NewCounting begins to gather changes.
 func (s *Core) NewCounting() *Counting { return &Counting{c: s} }
 
 func (n *Counting) dead(host string, crawl uint32) uint64 {
-	seq := n.c.DeadCount(host, crawl)
-	for _, d := range n.ds {
-		if d.Contains(hostkey.Bytes(host), crawl) {
-			seq = d.Seq
-		}
-	}
-	return seq
+	return max(n.c.DeadCount(host, crawl), n.gone.Of(hostkey.Bytes(host), crawl).Seq)
 }
 
 // Delete adds a deletion, which has its number: what was added before falls to it.
 func (n *Counting) Delete(d *tombstone.Tombstone) {
-	n.Changes.Delete(func(host string, crawl uint32) bool { return d.Contains(hostkey.Bytes(host), crawl) })
-	n.ds = append(n.ds, d)
+	n.Changes.Delete(d)
+	n.gone.Add(d)
 }
 
 // Admit adds a URL that is admitted.
@@ -162,12 +156,8 @@ func (n *Counting) End(o *Outgoing) {
 	}
 }
 
-// Replace adds a record of a queue that is replaced.
-func (n *Counting) Replace(seq uint64, in *storage.Queue) {
-	n.replace(seq, in.Host, in.Crawl, count.Numbers{Total: 1})
-}
-
-func (n *Counting) replace(seq uint64, host string, crawl uint32, x count.Numbers) {
+// Replace adds a record that is replaced.
+func (n *Counting) Replace(seq uint64, host string, crawl uint32, x count.Numbers) {
 	if seq > n.dead(host, crawl) {
 		n.Add(host, crawl, x, -1, n.dead)
 	}
@@ -181,7 +171,7 @@ func (n *Counting) Begin(b *storage.Batch) {
 	for i := range c.Finding {
 		r := &c.Finding[i]
 		b.Finish = append(b.Finish, r.Completion)
-		n.replace(r.Seq, r.Host, r.Crawl, r.Numbers)
+		n.Replace(r.Seq, r.Host, r.Crawl, r.Numbers)
 	}
 	c.Counts.Begin(&n.Changes)
 }

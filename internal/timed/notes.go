@@ -4,9 +4,6 @@
 package timed
 
 import (
-	"iter"
-	"maps"
-
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
@@ -64,9 +61,6 @@ func (n *Notes) Outdated(m storage.Mark, seq uint64) bool {
 // Len is how many notes there are.
 func (n *Notes) Len() int { return len(n.at) }
 
-// All yields the marks with notes. Notes may be added and removed meanwhile.
-func (n *Notes) All() iter.Seq[storage.Mark] { return maps.Keys(n.at) }
-
 // Seen says which blocks hold no outdated record: those below a number, and for notes up to a number
 // all.
 type Seen struct {
@@ -77,16 +71,34 @@ type Seen struct {
 // Seen returns what has been read or swept by now.
 func (n *Notes) Seen(t *Blocks) Seen { return Seen{t.Oldest(), n.seen} }
 
-// Over reports whether no block holds an outdated record of a URL with a note.
-func (n *Notes) Over(m storage.Mark, s Seen) bool {
+// over reports whether no block holds an outdated record of a URL with a note.
+func (n *Notes) over(m storage.Mark, s Seen) bool {
 	x, ok := n.at[m]
 	return ok && (x.block < s.below || x.seq <= s.notes)
+}
+
+// Over lists notes that say nothing of an unread block. Once a checkpoint has made durable which records are
+// finished they may go. It calls yield between some; notes may be added and removed meanwhile.
+func (n *Notes) Over(t *Blocks, yield func()) (ms []storage.Mark, seen Seen) {
+	seen = n.Seen(t)
+	looked := 0
+	for m := range n.at {
+		if looked++; looked%1024 == 0 {
+			yield()
+		}
+		if n.over(m, seen) {
+			if ms = append(ms, m); len(ms) == StaleAtOnce {
+				break
+			}
+		}
+	}
+	return ms, seen
 }
 
 // Drop forgets the given notes if they are over.
 func (n *Notes) Drop(ms []storage.Mark, s Seen) {
 	for _, m := range ms {
-		if n.Over(m, s) {
+		if n.over(m, s) {
 			delete(n.at, m)
 			n.stale = append(n.stale, m)
 		}

@@ -82,21 +82,21 @@ func TestSweepEndsNotes(t *testing.T) {
 	}
 	n.Set(a, 10, 3)
 	sweep(true)
-	require.False(t, n.Over(a, n.Seen(&blocks)))
+	require.False(t, n.over(a, n.Seen(&blocks)))
 	n.BeginSweep(&blocks)
 	blocks.PutBack(instant.Never)
 	n.Set(b, 20, 3)
 	require.Equal(t, 1, n.Young())
 	n.Swept(&blocks)
-	require.False(t, n.Over(a, n.Seen(&blocks)), "two blocks are left")
+	require.False(t, n.over(a, n.Seen(&blocks)), "two blocks are left")
 	for n.Sweeping() {
 		n.BeginSweep(&blocks)
 		blocks.PutBack(instant.Never)
 		n.Swept(&blocks)
 	}
 	seen := n.Seen(&blocks)
-	require.True(t, n.Over(a, seen))
-	require.False(t, n.Over(b, seen), "it came later")
+	require.True(t, n.over(a, seen))
+	require.False(t, n.over(b, seen), "it came later")
 	sweep(false)
 	n.Drop([]storage.Mark{a, b}, seen) // as of a checkpoint that began before
 	require.False(t, n.Outdated(a, 1))

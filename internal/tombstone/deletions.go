@@ -13,12 +13,12 @@ import (
 type Deletion struct {
 	Tombstone        // its number is 0 until it is being committed
 	Tried     func() // called when it was swept for the first time, or the frontier closed
+	Counted   bool   // no count is dead
 	written   uint32 // block, as its row has it
 	batch     uint64 // that it was committed with, or a later one
 
-	swept   bool // nothing dead is in memory but what leases and completions hold
-	counted bool // no count is dead
-	again   bool // since the sweep began a dead record came back
+	swept bool // nothing dead is in memory but what leases and completions hold
+	again bool // since the sweep began a dead record came back
 }
 
 // NewDeletion returns a deletion that is not in force yet.
@@ -28,9 +28,6 @@ func NewDeletion(d row.Deletion) *Deletion {
 
 // Number gives a deletion its sequence number, and the number of the last block.
 func (d *Deletion) Number(seq uint64, block uint32) { d.Seq, d.Block, d.written = seq, block, block }
-
-// Counted notes that no count is dead.
-func (d *Deletion) Counted() { d.counted = true }
 
 // Deletions is the deletions in force, and those that have a row: a row stays until nothing older is left
 // on disk. The zero value is empty.
@@ -52,22 +49,16 @@ func (l *Deletions) Enact(d *Deletion, block uint32, batch uint64, stored bool) 
 	}
 }
 
-// Len is how many have a row.
-func (l *Deletions) Len() int { return len(l.list) }
-
 // All copies the list of those that have a row.
 func (l *Deletions) All() []*Deletion { return slices.Clone(l.list) }
 
 // EndSweep ends the sweep of a deletion, which is in force no more. It reports false if a dead record came
 // back meanwhile: then another sweep must follow.
 func (l *Deletions) EndSweep(d *Deletion) bool {
-	if d.again {
-		d.again = false
-		return false
+	if d.swept, d.again = !d.again, false; d.swept {
+		l.InForce.Remove(&d.Tombstone)
 	}
-	d.swept = true
-	l.InForce.Remove(&d.Tombstone)
-	return true
+	return d.swept
 }
 
 // Revive puts deletions in force again, since a record came back that they may concern. It returns those
@@ -88,7 +79,7 @@ func (l *Deletions) Revive() (ds []*Deletion) {
 // counted.
 func (l *Deletions) Outdated(through uint64, counts bool, over func(block uint32) bool) (out []*Deletion) {
 	for _, d := range l.list {
-		if d.swept && (d.counted || !counts) && d.batch <= through && over(d.Block) {
+		if d.swept && (d.Counted || !counts) && d.batch <= through && over(d.Block) {
 			out = append(out, d)
 		}
 	}

@@ -27,21 +27,22 @@ type Forgotten struct {
 	guard sync.RWMutex // of set; is taken after the frontier's lock, which writers hold
 	set   Set
 
-	last uint64                // number that was given
-	by   map[uint64]*Tombstone // deletion by its number; without those that were recovered
+	last uint64 // number that was given
 }
 
 // Version changes with the numbers; 0: there never were any.
 func (x *Forgotten) Version() uint64 { return x.version.Load() }
 
 // Of returns the number that goes into the marks of a host's URLs of a crawl.
-func (x *Forgotten) Of(host string, crawl uint32) uint64 {
+func (x *Forgotten) Of(host string, crawl uint32) uint64 { return x.of(host, crawl).Seq }
+
+func (x *Forgotten) of(host string, crawl uint32) (d Dead) {
 	if x.version.Load() == 0 {
-		return 0
+		return d
 	}
 	x.guard.RLock()
 	defer x.guard.RUnlock()
-	return x.set.Of(hostkey.Bytes(host), crawl).Seq
+	return x.set.Of(hostkey.Bytes(host), crawl)
 }
 
 // Forget gives the target of a deletion, which is being submitted, a new number.
@@ -55,58 +56,40 @@ func (x *Forgotten) Put(r *row.Forgotten) (undo func()) { return x.put(r, nil) }
 
 func (x *Forgotten) put(r *row.Forgotten, d *Tombstone) (undo func()) {
 	x.last = max(x.last, r.Number)
-	t := &Tombstone{Deletion: row.Deletion{Seq: r.Number, Scope: r.Scope, OfCrawl: r.OfCrawl, Crawl: r.Crawl}}
+	t := &Tombstone{Deletion: row.Deletion{Seq: r.Number, Scope: r.Scope, OfCrawl: r.OfCrawl, Crawl: r.Crawl}, by: d}
 	x.guard.Lock()
 	defer x.guard.Unlock()
 	former := x.set.replace(t)
-	var formerly *Tombstone
-	if former != nil {
-		formerly = x.by[former.Seq]
-		delete(x.by, former.Seq)
-	}
-	x.setBy(r.Number, d)
 	x.version.Add(1)
 	return func() {
-		delete(x.by, r.Number)
 		x.guard.Lock()
 		defer x.guard.Unlock()
 		x.set.Remove(t)
 		if former != nil {
 			x.set.Add(former)
-			x.setBy(former.Seq, formerly)
 		}
 		x.version.Add(1)
-	}
-}
-
-func (x *Forgotten) setBy(number uint64, d *Tombstone) {
-	if x.by == nil {
-		x.by = map[uint64]*Tombstone{}
-	}
-	if d != nil {
-		x.by[number] = d
 	}
 }
 
 // Until returns the last sequence number of a host's URLs of a crawl that was forgotten by this process;
 // 0: none was.
 func (x *Forgotten) Until(host string, crawl uint32) uint64 {
-	n := x.Of(host, crawl)
-	d := x.by[n]
-	switch {
-	case n == 0 || d == nil:
+	t := x.of(host, crawl).By
+	if t == nil || t.by == nil {
 		return 0
-	case d.Seq == 0: // it is submitted: all that is visible came before it
+	}
+	if t.by.Seq == 0 { // it is submitted: all that is visible came before it
 		return math.MaxUint64
 	}
-	return d.Seq
+	return t.by.Seq
 }
 
 // All yields the numbers in force.
 func (x *Forgotten) All() iter.Seq[row.Forgotten] {
 	return func(yield func(row.Forgotten) bool) {
-		for t := range x.set.All() {
-			if !yield(row.Forgotten{Number: t.Seq, Scope: t.Scope, OfCrawl: t.OfCrawl, Crawl: t.Crawl}) {
+		for _, d := range x.set.dead {
+			if t := d.By; !yield(row.Forgotten{Number: t.Seq, Scope: t.Scope, OfCrawl: t.OfCrawl, Crawl: t.Crawl}) {
 				return
 			}
 		}

@@ -8,7 +8,6 @@ package tombstone
 
 import (
 	"bytes"
-	"iter"
 	"strings"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
@@ -19,6 +18,8 @@ import (
 type Tombstone struct {
 	row.Deletion
 	Removed int64 // URLs that were found dead
+
+	by *Tombstone // of a number of Forgotten: the deletion that made it; nil: it was recovered
 }
 
 // OfHost reports whether the tombstone concerns one host only.
@@ -146,17 +147,6 @@ func (s *Set) replace(t *Tombstone) *Tombstone {
 	}
 	s.Add(t)
 	return former
-}
-
-// All yields the youngest tombstone of each target, in no particular order.
-func (s *Set) All() iter.Seq[*Tombstone] {
-	return func(yield func(*Tombstone) bool) {
-		for _, d := range s.dead {
-			if !yield(d.By) {
-				return
-			}
-		}
-	}
 }
 
 // count counts a target that was added, or removed.
