@@ -39,23 +39,23 @@ func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
 	if c.Counts == nil {
 		return
 	}
-	n := c.NewCounting()
+	x := &count.Changes{Dead: c.DeadCount}
 	for _, o := range group {
 		if o.deletion != nil {
-			n.Delete(&o.deletion.Tombstone)
+			x.Delete(&o.deletion.Tombstone)
 		}
 		for i := range o.entries {
 			e := &o.entries[i]
-			n.Admit(e.host, e.crawl, e.due)
+			x.Add(e.host, e.crawl, mercator.NumbersOf(e.due), 1)
 		}
-		if o.ends {
-			n.End(&o.Outgoing)
+		if o.ends && c.Lives(&o.Outgoing) {
+			x.Add(string(c.NameOf(o.Host)), o.Crawl, mercator.NumbersOf(o.Due), -1)
 		}
 		for i, r := range o.replaced {
-			n.Replace(r.Seq, o.replacedIn[i].Host, o.replacedIn[i].Crawl, count.Numbers{Total: 1})
+			x.AddAlive(r.Seq, o.replacedIn[i].Host, o.replacedIn[i].Crawl, count.Numbers{Total: 1}, -1)
 		}
 	}
-	n.Begin(b)
+	c.BeginCounting(x, b)
 }
 
 // commitCounted commits a batch together with the counts that it changes.
@@ -230,22 +230,23 @@ func (f *Frontier) lockCommitted(b *storage.Batch) error {
 func (f *Frontier) countAnew(ctx context.Context) error {
 	c := f.core
 	for _, d := range c.Deletions.All() {
-		for at, done := (mercator.SweepAt{}), false; !done; {
-			done, _ = c.Sweep(&d.Tombstone, &at, sweepSteps, 0)
+		sweep := c.Sweep(&d.Tombstone)
+		for done := false; !done; {
+			done, _ = sweep(sweepSteps, 0)
 		}
 	}
-	n := c.NewCounting()
+	x := &count.Changes{Dead: c.DeadCount}
 	write := func(least int) error {
-		if n.Len() < least {
+		if x.Len() < least {
 			return nil
 		}
-		c.Counts.Begin(&n.Changes)
+		c.Counts.Begin(x)
 		rows, err := c.Counts.Write(f.seq)
 		if err == nil {
 			err = f.commitOpening(rows)
 		}
 		c.Counts.End(err == nil)
-		n.Changes = count.Changes{}
+		*x = count.Changes{Dead: c.DeadCount}
 		return cmp.Or(err, ctx.Err())
 	}
 	for _, prefix := range []string{row.CountKey, row.SumKey} {
@@ -254,7 +255,7 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 		}
 	}
 	full := func() error { return write(clocksAtOnce) }
-	if err := n.Memory(full); err != nil {
+	if err := c.CountMemory(x, full); err != nil {
 		return err
 	}
 	l := f.listTimed()
@@ -262,7 +263,7 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 	for _, it := range l.All() {
 		err := f.opts.Spill.LoadTimed(it.ID, timed.First(it), func(pos int, r storage.TimedRecord) bool {
 			if !c.Blocks.IsBuried(it.ID, pos) {
-				n.Alive(r.Host, r.Crawl, r.Seq, it.At)
+				x.AddAlive(r.Seq, r.Host, r.Crawl, mercator.NumbersOf(it.At), 1)
 			}
 			return true
 		})

@@ -163,7 +163,7 @@ func (s *shard) endDeadLocked(o *op, l *mercator.Lease, p plan) {
 func (f *Frontier) returnedLocked(o *op) {
 	if o.Dead {
 		f.core.SettleDead(&o.Outgoing)
-		f.startSweepLocked(f.core.Revive()...)
+		f.startSweepLocked(f.core.Deletions.Revive()...)
 	}
 }
 
@@ -174,7 +174,8 @@ func (r *recovery) deletion(key string, value []byte) error {
 		return err
 	}
 	f := r.f
-	f.core.RestoreDeletion(parsed, f.committer.batchID)
+	last := min(parsed.Block, f.core.Blocks.Last()) // higher numbers are given once more
+	f.core.Deletions.Enact(tombstone.NewDeletion(parsed), last, f.committer.batchID, true)
 	f.seq = max(f.seq, parsed.Seq)
 	return nil
 }
@@ -209,11 +210,11 @@ const sweepTime = int64(time.Millisecond)
 // sweep looks through all that is in memory for what d has left dead.
 func (f *Frontier) sweep(d *tombstone.Deletion) {
 	for ended := false; !ended; {
-		var at mercator.SweepAt
-		complete := f.sweepInSteps(func(steps int) (done, wait bool) { return f.core.Sweep(&d.Tombstone, &at, steps, f.last) })
+		sweep := f.core.Sweep(&d.Tombstone)
+		complete := f.sweepInSteps(func(steps int) (done, wait bool) { return sweep(steps, f.last) })
 		f.sweepCounts(d)
 		f.lock()
-		ended = !complete || f.core.EndSweep(d)
+		ended = !complete || f.core.Deletions.EndSweep(d)
 		f.mu.Unlock()
 	}
 	at := uint32(0)

@@ -39,6 +39,9 @@ func (n *Numbers) Add(x Numbers, times int64) {
 
 // Changes are those of one batch.
 type Changes struct {
+	Dead func(host string, crawl uint32) uint64 // number of the last deletion before that concerns a count
+
+	gone tombstone.Set  // deletions of the batch, so far
 	of   map[string]int // index in list, by key of the row
 	list []change
 	sums map[uint32]row.CountSum // of crawls, as they will be
@@ -62,9 +65,19 @@ func (c *Changes) Empty() bool { return c == nil || len(c.list) == 0 }
 // Len is how many counts change.
 func (c *Changes) Len() int { return len(c.list) }
 
-// Add adds x times n to the count of a host within a crawl. dead returns the number of the last deletion
-// before that concerns it; it is called once for each.
-func (c *Changes) Add(host string, crawl uint32, x Numbers, n int64, dead func(host string, crawl uint32) uint64) {
+func (c *Changes) dead(host string, crawl uint32) uint64 {
+	return max(c.Dead(host, crawl), c.gone.Of(hostkey.Bytes(host), crawl).Seq)
+}
+
+// AddAlive is Add for URLs of a sequence number, unless they are dead.
+func (c *Changes) AddAlive(seq uint64, host string, crawl uint32, x Numbers, n int64) {
+	if seq > c.dead(host, crawl) {
+		c.Add(host, crawl, x, n)
+	}
+}
+
+// Add adds x times n to the count of a host within a crawl.
+func (c *Changes) Add(host string, crawl uint32, x Numbers, n int64) {
 	key := row.CountOf(crawl, host)
 	i, ok := c.of[key]
 	if !ok {
@@ -73,18 +86,19 @@ func (c *Changes) Add(host string, crawl uint32, x Numbers, n int64, dead func(h
 		}
 		i = len(c.list)
 		c.of[key] = i
-		c.list = append(c.list, change{key: key, host: host, crawl: crawl, dead: dead(host, crawl)})
+		c.list = append(c.list, change{key: key, host: host, crawl: crawl, dead: c.dead(host, crawl)})
 	}
 	c.list[i].Numbers.Add(x, n)
 }
 
-// Delete takes out what a deletion concerns of that which was added before.
+// Delete adds a deletion, which has its number: what it concerns of that which was added before goes.
 func (c *Changes) Delete(d *tombstone.Tombstone) {
 	for i := range c.list {
 		if x := &c.list[i]; d.Contains(hostkey.Bytes(x.host), x.crawl) {
 			x.Numbers, x.reset = Numbers{}, true
 		}
 	}
+	c.gone.Add(d)
 }
 
 // Read reads the row with a key.

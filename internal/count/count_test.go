@@ -71,7 +71,7 @@ func TestTablesAgainstAMap(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"batch": func(t *rapid.T) {
-				var c Changes
+				c := Changes{Dead: dead}
 				next := maps.Clone(m.of)
 				type one struct {
 					host  string
@@ -92,7 +92,7 @@ func TestTablesAgainstAMap(t *testing.T) {
 					n := next[key]
 					n.Add(x, 1)
 					next[key] = n
-					c.Add(host, crawl, x, 1, dead)
+					c.Add(host, crawl, x, 1)
 					ones = append(ones, one{host, crawl, x})
 				}
 				m.seq++
@@ -180,8 +180,8 @@ func TestWhatIsStoredTakesNoMemory(t *testing.T) {
 	none := func(string, uint32) uint64 { return 0 }
 	sizes := map[int64]bool{}
 	for i := range 10_000 {
-		var c Changes
-		c.Add(fmt.Sprintf("h%d.example", i), 0, Numbers{1, 1}, 1, none)
+		c := Changes{Dead: none}
+		c.Add(fmt.Sprintf("h%d.example", i), 0, Numbers{1, 1}, 1)
 		table.Begin(&c)
 		rs, err := table.Write(uint64(i + 1))
 		require.NoError(t, err)

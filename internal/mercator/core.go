@@ -232,6 +232,7 @@ func New(cfg Config) *Core {
 	c.ReopenedAt = NotReopened
 	c.Cfg, c.distances, c.crowds, c.laned, c.Troubles = cfg, map[uint32][]int64{}, map[crowd]int32{}, map[uint32]uint32{}, map[uint32]trouble.State{}
 	c.Hash = func(name []byte) uint64 { return siphash.Hash(c.Key[0], c.Key[1], name) }
+	c.Deletions.Changed = c.OfferDeleted
 	c.Fifo = fifo.New(&c.Records, &c.Blocks)
 	c.Leases.InHeap, c.HostLanes.InHeap, c.bundles.InHeap = true, true, true
 	c.order.Name, c.Withheld.set.Name = c.NameOf, c.NameOf

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -124,56 +123,16 @@ func (s *Core) FoundOutdated(x storage.Completion, host string, crawl uint32, du
 	}
 }
 
-// Counting gathers what one batch changes.
-type Counting struct {
-	count.Changes
-	c    *Core
-	gone tombstone.Set // deletions of the batch, so far
-}
-
-// NewCounting begins to gather changes.
-func (s *Core) NewCounting() *Counting { return &Counting{c: s} }
-
-func (n *Counting) dead(host string, crawl uint32) uint64 {
-	return max(n.c.DeadCount(host, crawl), n.gone.Of(hostkey.Bytes(host), crawl).Seq)
-}
-
-// Delete adds a deletion, which has its number: what was added before falls to it.
-func (n *Counting) Delete(d *tombstone.Tombstone) {
-	n.Changes.Delete(d)
-	n.gone.Add(d)
-}
-
-// Admit adds a URL that is admitted.
-func (n *Counting) Admit(host string, crawl uint32, due int64) {
-	n.Add(host, crawl, NumbersOf(due), 1, n.dead)
-}
-
-// End adds a record that ends.
-func (n *Counting) End(o *Outgoing) {
-	if n.c.Lives(o) {
-		n.Add(string(n.c.NameOf(o.Host)), o.Crawl, NumbersOf(o.Due), -1, n.dead)
-	}
-}
-
-// Replace adds a record that is replaced.
-func (n *Counting) Replace(seq uint64, host string, crawl uint32, x count.Numbers) {
-	if seq > n.dead(host, crawl) {
-		n.Add(host, crawl, x, -1, n.dead)
-	}
-}
-
-// Begin says that the batch is under way, with what was found, whose ends it appends to those of the batch.
-// EndCounting must follow.
-func (n *Counting) Begin(b *storage.Batch) {
-	c := n.c
-	c.Found, c.Finding = nil, c.Found
-	for i := range c.Finding {
-		r := &c.Finding[i]
+// BeginCounting says that a batch with these changes is under way, with what was found, whose ends it appends
+// to those of the batch. EndCounting must follow.
+func (s *Core) BeginCounting(x *count.Changes, b *storage.Batch) {
+	s.Found, s.Finding = nil, s.Found
+	for i := range s.Finding {
+		r := &s.Finding[i]
 		b.Finish = append(b.Finish, r.Completion)
-		n.Replace(r.Seq, r.Host, r.Crawl, r.Numbers)
+		x.AddAlive(r.Seq, r.Host, r.Crawl, r.Numbers, -1)
 	}
-	c.Counts.Begin(&n.Changes)
+	s.Counts.Begin(x)
 }
 
 // EndCounting ends the batch: it was committed or not.
@@ -188,32 +147,24 @@ func (s *Core) EndCounting(committed bool) {
 	s.Finding = nil
 }
 
-// Memory adds the URLs in memory, at an opening. It calls full after each.
-func (n *Counting) Memory(full func() error) error {
-	c := n.c
-	for id := uint32(1); id <= c.Queues.Top; id++ {
-		if q := c.Queues.At(id); q.Host != 0 && q.Waiting > 0 {
-			n.Add(string(c.NameOf(q.Host)), c.CrawlNumber(q), count.Numbers{Total: int64(q.Waiting)}, 1, c.DeadCount)
+// CountMemory adds the URLs in memory to x, at an opening. It calls full after each.
+func (s *Core) CountMemory(x *count.Changes, full func() error) error {
+	for id := uint32(1); id <= s.Queues.Top; id++ {
+		if q := s.Queues.At(id); q.Host != 0 && q.Waiting > 0 {
+			x.Add(string(s.NameOf(q.Host)), s.CrawlNumber(q), count.Numbers{Total: int64(q.Waiting)}, 1)
 			if err := full(); err != nil {
 				return err
 			}
 		}
 	}
-	for _, it := range c.Scheduled.Items {
-		q := c.Queues.At(it.Aux)
-		n.Alive(string(c.NameOf(q.Host)), c.CrawlNumber(q), c.Records.At(arena.Ref(it.ID)).Seq(), it.At)
+	for _, it := range s.Scheduled.Items {
+		q := s.Queues.At(it.Aux)
+		x.AddAlive(s.Records.At(arena.Ref(it.ID)).Seq(), string(s.NameOf(q.Host)), s.CrawlNumber(q), NumbersOf(it.At), 1)
 		if err := full(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// Alive adds a URL unless it is dead.
-func (n *Counting) Alive(host string, crawl uint32, seq uint64, due int64) {
-	if seq > n.c.DeadCount(host, crawl) {
-		n.Admit(host, crawl, due)
-	}
 }
 
 // DeadCount is the number of the last deletion that concerns a count.

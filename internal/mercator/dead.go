@@ -8,7 +8,6 @@ package mercator
 
 import (
 	"github.com/seed-7440039f/frontier/internal/fifo"
-	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 )
 
@@ -145,11 +144,6 @@ func (s *Core) Enact(d *tombstone.Deletion, batch uint64) {
 	}
 }
 
-// RestoreDeletion restores a deletion whose row was found. Higher numbers of blocks are given once more.
-func (s *Core) RestoreDeletion(d row.Deletion, batch uint64) {
-	s.Deletions.Enact(tombstone.NewDeletion(d), min(d.Block, s.Blocks.Last()), batch, true)
-}
-
 // Overtakes lets a deletion have a record that was on its way to its end when it came, and reports whether
 // it has it.
 func (s *Core) Overtakes(d *tombstone.Deletion, o *Outgoing) bool {
@@ -171,16 +165,6 @@ func (s *Core) SettleDead(o *Outgoing) {
 	s.UnsettledDead--
 }
 
-// Revive puts deletions in force again: a record that they may concern came back. It returns those that
-// must be swept.
-func (s *Core) Revive() []*tombstone.Deletion {
-	ds := s.Deletions.Revive()
-	for _, d := range ds {
-		s.OfferDeleted(&d.Tombstone)
-	}
-	return ds
-}
-
 // OutdatedDeletions lists the deletions that are of no use once the checkpoint that ends the log at through
 // is complete.
 func (s *Core) OutdatedDeletions(through uint64) []*tombstone.Deletion {
@@ -192,18 +176,23 @@ func (s *Core) OutdatedDeletions(through uint64) []*tombstone.Deletion {
 	})
 }
 
-// SweepAt is how far a sweep has come. The zero value is its beginning.
-type SweepAt struct {
+// sweepAt is how far a sweep has come. The zero value is its beginning.
+type sweepAt struct {
 	ring   Ring
 	host   uint32 // the last that was looked at
 	lease  uint32 // the same
 	queues bool   // those of the only host are clean
 }
 
-// Sweep looks for what d has left dead, for as many steps: it takes dead records out of the queues, and
-// out of the heap of scheduled ones, and marks the leases of dead records. It reports whether it is done,
-// or must wait until what is being read has arrived.
-func (s *Core) Sweep(d *tombstone.Tombstone, at *SweepAt, steps int, now int64) (done, wait bool) {
+// Sweep begins to look for what d has left dead: dead records are taken out of the queues, and out of the
+// heap of scheduled ones, and the leases of dead records are marked. Each call of the function takes as many
+// steps. It reports whether it is done, or must wait until what is being read has arrived.
+func (s *Core) Sweep(d *tombstone.Tombstone) func(steps int, now int64) (done, wait bool) {
+	at := &sweepAt{}
+	return func(steps int, now int64) (done, wait bool) { return s.sweep(d, at, steps, now) }
+}
+
+func (s *Core) sweep(d *tombstone.Tombstone, at *sweepAt, steps int, now int64) (done, wait bool) {
 	if d.OfHost() {
 		id := s.Lookup(s.HashOf(d.Scope.Name), d.Scope.Name)
 		switch {
@@ -235,12 +224,6 @@ func (s *Core) Sweep(d *tombstone.Tombstone, at *SweepAt, steps int, now int64) 
 		}
 	}
 	return at.host >= s.Hosts.Top && at.lease >= s.Leases.Top, false
-}
-
-// EndSweep ends the sweep of a deletion. It reports false if another one must follow.
-func (s *Core) EndSweep(d *tombstone.Deletion) bool {
-	defer s.OfferDeleted(&d.Tombstone)
-	return s.Deletions.EndSweep(d)
 }
 
 // FreeUnpurged puts hosts behind number at back, for as many steps, that were left to a sweep which had

@@ -32,8 +32,9 @@ func (d *Deletion) Number(seq uint64, block uint32) { d.Seq, d.Block, d.written 
 // Deletions is the deletions in force, and those that have a row: a row stays until nothing older is left
 // on disk. The zero value is empty.
 type Deletions struct {
-	InForce Set // their dead records are in memory
-	Stored  Set // those that have a row
+	InForce Set              // their dead records are in memory
+	Stored  Set              // those that have a row
+	Changed func(*Tombstone) // called when Revive or EndSweep has changed InForce
 
 	list []*Deletion // these, oldest first
 }
@@ -57,6 +58,7 @@ func (l *Deletions) All() []*Deletion { return slices.Clone(l.list) }
 func (l *Deletions) EndSweep(d *Deletion) bool {
 	if d.swept, d.again = !d.again, false; d.swept {
 		l.InForce.Remove(&d.Tombstone)
+		l.Changed(&d.Tombstone)
 	}
 	return d.swept
 }
@@ -68,6 +70,7 @@ func (l *Deletions) Revive() (ds []*Deletion) {
 		if d.again = !d.swept; d.swept {
 			d.swept = false
 			l.InForce.Add(&d.Tombstone)
+			l.Changed(&d.Tombstone)
 			ds = append(ds, d)
 		}
 	}

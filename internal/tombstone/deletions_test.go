@@ -13,7 +13,7 @@ import (
 // the log, or a block may need it.
 func TestDeletions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l Deletions
+		l := Deletions{Changed: func(*Tombstone) {}}
 		seq, block := uint64(0), uint32(0)
 		var list []*Deletion
 		sweeping := map[*Deletion]bool{}
