@@ -125,21 +125,12 @@ func (s *shard) addsLocked() bool {
 }
 
 func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
-	for again := false; ; {
+	for {
 		if err := f.lookUp(o); err != nil {
 			return 0, err
 		}
-		f.mu.Lock()
-		if f.closed {
-			f.mu.Unlock()
-			return 0, ErrClosed
-		}
-		wait, err := f.roomLocked(o)
+		wait, err := f.lockRoom(o)
 		if err != nil {
-			f.mu.Unlock()
-			if again = !again && f.makeRoom(ctx); again {
-				continue
-			}
 			return 0, err
 		}
 		stale := f.staleLocked(o)
@@ -479,14 +470,13 @@ func (s *shard) admitLocked(e *newEntry, seq uint64, now int64) {
 // awaitRoom waits while the disk is behind and outlinks would fill the memory, but
 // not during shutdown. Its error is why the call waits no longer.
 func (f *Frontier) awaitRoom(o *op) error {
-	for again := false; len(o.entries) > 0 && f.opts.Spill != nil; {
-		f.mu.Lock()
-		wait, err := f.roomLocked(o)
-		stop := f.draining || err != nil
-		f.mu.Unlock()
-		if again = err != nil && !again && f.makeRoom(o.context()); again {
-			continue
+	for len(o.entries) > 0 && f.opts.Spill != nil {
+		wait, err := f.lockRoom(o)
+		if err != nil {
+			return nil // lockKnowing says so
 		}
+		stop := f.draining
+		f.mu.Unlock()
 		if wait == nil || stop {
 			return nil
 		}

@@ -188,38 +188,59 @@ func (s *shard) residentLimitLocked() int64 {
 	return min(s.opts.MemoryBudget-s.footprint-s.fixedLocked()-minPopular, max(s.opts.MemoryBudget/4, minResident/4))
 }
 
-// makeRoom gives back what the budget counts and nothing needs any more, after roomLocked
-// refused: as long as calls are refused there may be no commit, and no round, to do it.
-// The merges that the last checkpoint foresaw may be over, and hosts may leave, once their rows are
-// written. It reports whether that freed anything. The lock is not held.
-func (f *Frontier) makeRoom(ctx context.Context) (freed bool) {
-	if f.opts.Spill == nil {
-		return false
+// lockRoom decides as roomLocked does, and takes the lock unless it returns an error. Before it refuses, it gives
+// back what the budget counts and nothing needs any more: as long as calls are refused there may be no commit,
+// and no round, to do that. Hosts may leave, once their rows are written, and the merges that the last
+// checkpoint foresaw may be over.
+func (f *Frontier) lockRoom(o *op) (<-chan struct{}, error) {
+	f.mu.Lock()
+	wait, err := f.roomLocked(o)
+	if err != nil && f.opts.Spill != nil {
+		f.mu.Unlock()
+		f.letHostsLeave(o.ctx)
+		_ = f.lockMeasured(func() error { return nil })
+		wait, err = f.roomLocked(o)
 	}
+	if f.closed {
+		err = ErrClosed
+	}
+	if err != nil {
+		f.mu.Unlock()
+	}
+	return wait, err
+}
+
+// letHostsLeave commits the rows of hosts that need not be in memory until no more leave.
+func (f *Frontier) letHostsLeave(ctx context.Context) {
 	c := f.core
 	f.mu.Lock()
-	gen, left := f.gen, c.Hosts.Len()+c.Idle.Len()
-	f.mu.Unlock()
-	footprint := f.opts.Spill.Footprint()
-	f.mu.Lock()
-	if f.gen == gen && footprint < f.footprint { // else a later checkpoint foresees others
-		f.footprint, freed = footprint, true
-	}
+	left := c.Hosts.Len() + c.Idle.Len()
 	f.mu.Unlock()
 	for more := true; more && f.lockOpen() == nil; {
 		c.Advance(f.last) // hosts whose delays have passed
 		c.Departed(f.finishing)
 		n := c.Hosts.Len() + c.Idle.Len()
 		more = n < left || c.Dormant.Unwritten()
-		left, freed = n, freed || n < left
+		left = n
 		o := newOp() // of nothing: the rows of hosts that leave go with any commit
 		o.ctx = ctx
 		if f.submitAndUnlock(o) != nil {
-			break
+			return
 		}
 		o.free()
 	}
-	return freed
+}
+
+// lockMeasured calls fn and asks the Spill what it takes then, which no other call does in between. It takes
+// the lock.
+func (f *Frontier) lockMeasured(fn func() error) error {
+	f.measuring.Lock()
+	defer f.measuring.Unlock()
+	err := fn()
+	footprint := f.opts.Spill.Footprint()
+	f.mu.Lock()
+	f.footprint = footprint
+	return err
 }
 
 // offer fills the room for popular marks with those that a checkpoint covered.

@@ -198,8 +198,9 @@ func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, erro
 	}
 	o := newOp()
 	defer o.free()
+	o.ctx = ctx
 	known := make([]bool, len(ms))
-	for again := false; ; {
+	for {
 		f.mu.Lock()
 		covered := f.known.Checkpoints()
 		f.mu.Unlock()
@@ -209,24 +210,19 @@ func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, erro
 				return 0, fmt.Errorf("frontier: import: known URLs: %w", err)
 			}
 		}
-		if err := f.lockOpen(); err != nil {
+		wait, err := f.lockRoom(o)
+		if err != nil {
 			return 0, err
 		}
-		wait, err := f.roomLocked(o)
-		if f.opts.Spill == nil && f.freeLocked() < int64(len(ms))*16 {
-			err = ErrFull
-		}
-		if err == nil && wait == nil && covered == f.known.Checkpoints() {
+		full := f.opts.Spill == nil && f.freeLocked() < int64(len(ms))*16
+		if !full && wait == nil && covered == f.known.Checkpoints() {
 			break
 		}
 		f.mu.Unlock()
-		if again = err != nil && !again && f.makeRoom(ctx); again {
-			continue
+		if full {
+			return 0, ErrFull
 		}
-		switch {
-		case err != nil:
-			return 0, err
-		case wait != nil:
+		if wait != nil {
 			select {
 			case <-wait:
 			case <-ctx.Done():

@@ -86,6 +86,7 @@ type shard struct {
 	*shared
 
 	rounds     sync.Mutex    // held for a round of moving
+	measuring  sync.Mutex    // held while the Spill is asked what it takes
 	reader     chan struct{} // holds an element while a timed block is read
 	background sync.WaitGroup
 	sweepers   sync.WaitGroup
@@ -137,7 +138,7 @@ type shard struct {
 	// The log.
 	committer committer
 	finishing int      // ops that were submitted and are not settled
-	footprint int64    // bytes that the Spill takes
+	footprint int64    // bytes that the Spill takes, when it was last asked
 	logBytes  int64    // committed since the last checkpoint
 	gen       uint32   // generation of the last checkpoint
 	epoch     uint64   // how often the store was opened

@@ -155,10 +155,6 @@ func (f *Frontier) moveRound() (moved bool, err error) {
 		return x.round.Moved(), err
 	}
 	x.covered.Free()
-	footprint := f.opts.Spill.Footprint()
-	f.mu.Lock()
-	f.footprint = footprint
-	f.mu.Unlock()
 	f.offer(x.popular)
 	return x.round.Moved(), nil
 }
@@ -218,9 +214,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 		over := f.core.OutdatedDeletions(x.through)
 		cp.Dead = x.round.TakeDead()
 		f.mu.Unlock()
-		err = f.opts.Spill.Checkpoint(cp)
-		f.mu.Lock()
-		if err != nil {
+		if err := f.lockMeasured(func() error { return f.opts.Spill.Checkpoint(cp) }); err != nil {
 			x.round.PutDead()
 			f.mu.Unlock()
 			return err
