@@ -46,12 +46,8 @@ type engine interface {
 
 // engines start the engines of a fleet, by name. The folder of a machine has a folder of that name.
 var engines = map[string]func(context.Context, peer.Options) (engine, error){
-	"etcd": starting(etcd.Start),
-	"nats": starting(nats.Start),
-}
-
-func starting[E engine](start func(context.Context, peer.Options) (E, error)) func(context.Context, peer.Options) (engine, error) {
-	return func(ctx context.Context, o peer.Options) (engine, error) { return start(ctx, o) }
+	"etcd": func(ctx context.Context, o peer.Options) (engine, error) { return etcd.Start(ctx, o) },
+	"nats": func(ctx context.Context, o peer.Options) (engine, error) { return nats.Start(ctx, o) },
 }
 
 // engineOf returns the name of the engine that a folder knows: none if it belongs to no fleet.

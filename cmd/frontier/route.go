@@ -125,7 +125,11 @@ func (s *router) partsIn(option string, list []string) map[string][]string {
 			continue
 		}
 		parts[name] = strings.Split(urls, ",")
-		if option == "part-grpc" && slices.ContainsFunc(parts[name], withoutPort) {
+		if option == "part-grpc" && slices.ContainsFunc(parts[name], func(url string) bool {
+			_, address, _ := strings.Cut(url, "://")
+			_, _, err := net.SplitHostPort(address)
+			return err != nil
+		}) {
 			s.badItem(option, x, "want a port, too, as in "+example)
 		}
 	}
@@ -137,13 +141,6 @@ func (s *router) partsIn(option string, list []string) map[string][]string {
 		_ = r.Close()
 	}
 	return parts
-}
-
-// withoutPort reports whether a URL does not say which port it means.
-func withoutPort(u string) bool {
-	_, address, _ := strings.Cut(u, "://")
-	_, _, err := net.SplitHostPort(address)
-	return err != nil
 }
 
 // here reports whether a part is on this machine.

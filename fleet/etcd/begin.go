@@ -58,19 +58,15 @@ func begin(ctx context.Context, o *Options, cfg *embed.Config) error {
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	web := &http.Server{ReadHeaderTimeout: peer.AskTime, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != stagePath {
-			http.NotFound(w, r)
-			return
-		}
-		_, _ = fmt.Fprint(w, int(b.Stage()))
-	})}
+	mux := http.NewServeMux()
+	mux.HandleFunc(stagePath, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(o.Says(b.Stage())) })
+	web := &http.Server{ReadHeaderTimeout: peer.AskTime, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: mux}
 	go func() { _ = web.Serve(l) }()
 	defer web.Close()
 	others := &http.Client{Timeout: peer.AskTime, Transport: &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}}
 	lists := map[string][]member{} // by who said so
 	how, err := b.Wait(ctx, func(ctx context.Context, node, address string) (s peer.Stage, err error) {
-		s, lists[node], err = ask(ctx, others, cfg.AdvertisePeerUrls[0].Scheme+"://"+address)
+		s, lists[node], err = ask(ctx, o, others, cfg.AdvertisePeerUrls[0].Scheme+"://"+address)
 		return s, err
 	})
 	if how == peer.Begun {
@@ -80,12 +76,10 @@ func begin(ctx context.Context, o *Options, cfg *embed.Config) error {
 }
 
 // ask asks another server how far it has come, and who takes part if it has begun.
-func ask(ctx context.Context, client *http.Client, url string) (s peer.Stage, members []member, err error) {
+func ask(ctx context.Context, o *Options, client *http.Client, url string) (s peer.Stage, members []member, err error) {
 	if b, err := get(ctx, client, url+stagePath); err == nil {
-		if _, err := fmt.Sscan(string(b), &s); err != nil || s >= peer.Begun {
-			return peer.Away, nil, err
-		}
-		return s, nil, nil
+		s, err = o.Hears(b)
+		return s, nil, err
 	}
 	b, err := get(ctx, client, url+membersPath)
 	if err != nil || json.Unmarshal(b, &members) != nil || len(members) == 0 {

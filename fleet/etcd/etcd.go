@@ -12,10 +12,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 		return e, nil
 	case err = <-server.Err():
 	case <-server.Server.StopNotify():
-		err = errors.New("the server stopped")
+		err = errors.New("the server stopped: this machine was removed from the fleet, or the log says why")
 	case <-ctx.Done():
 		err = fmt.Errorf("no majority of %s yet: %w", o.Names(), context.Cause(ctx))
 	}
@@ -106,11 +104,7 @@ func config(o *Options) (*embed.Config, error) {
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{at}, []url.URL{at}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nil
 	cfg.PeerTLSInfo = transport.TLSInfo{CertFile: o.Cert, KeyFile: o.Key, TrustedCAFile: o.CA, ClientCertAuth: o.Secure()}
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(o.Peers)) {
-		all = append(all, name+"="+scheme+o.Peers[name])
-	}
-	cfg.InitialCluster = strings.Join(all, ",")
+	cfg.InitialCluster = o.List(scheme)
 	cfg.TickMs, cfg.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = "periodic", history.String()
 	cfg.QuotaBackendBytes = cmp.Or(o.Quota, peer.DefaultQuota)

@@ -16,7 +16,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -46,10 +45,12 @@ func begin(ctx context.Context, o *Options) (name string, err error) {
 	}
 	defer x.close()
 	b := o.Begin()
-	if err := x.say(o.Node, b.Stage); err != nil {
+	if err := x.say(o, b.Stage); err != nil {
 		return "", err
 	}
-	how, err := b.Wait(ctx, x.ask)
+	how, err := b.Wait(ctx, func(ctx context.Context, node, address string) (peer.Stage, error) {
+		return x.ask(ctx, o, node, address)
+	})
 	if how == peer.Begun {
 		err = x.join(ctx, o)
 	}
@@ -97,15 +98,13 @@ func exists(path string) (bool, error) {
 }
 
 // say answers the others how far this server has come.
-func (x *local) say(node string, stage func() peer.Stage) error {
-	_, err := x.conn.Subscribe(stageSubject(node), func(m *nats.Msg) {
-		_ = m.Respond(strconv.AppendInt(nil, int64(stage()), 10))
-	})
+func (x *local) say(o *Options, stage func() peer.Stage) error {
+	_, err := x.conn.Subscribe(stageSubject(o.Node), func(m *nats.Msg) { _ = m.Respond(o.Says(stage())) })
 	return err
 }
 
 // ask asks another server how far it has come.
-func (x *local) ask(ctx context.Context, node, address string) (peer.Stage, error) {
+func (x *local) ask(ctx context.Context, o *Options, node, address string) (peer.Stage, error) {
 	ctx, cancel := context.WithTimeout(ctx, peer.AskTime)
 	defer cancel()
 	m, err := x.conn.RequestWithContext(ctx, stageSubject(node), nil)
@@ -117,9 +116,5 @@ func (x *local) ask(ctx context.Context, node, address string) (peer.Stage, erro
 		}
 		return peer.Away, err
 	}
-	s, err := strconv.Atoi(string(m.Data))
-	if err != nil || s < int(peer.Away) || s > int(peer.Begun) {
-		return peer.Away, fmt.Errorf("stage %.20q", m.Data)
-	}
-	return peer.Stage(s), nil
+	return o.Hears(m.Data)
 }

@@ -79,7 +79,7 @@ func start(ctx context.Context, o *Options) (*Engine, error) {
 	}
 	x.held = held
 	e := &Engine{local: x, o: o, servers: len(o.Peers), mayBegin: o.Begins() || len(o.Peers) == 1, fails: make(chan error, 1)}
-	err = x.say(o.Node, func() peer.Stage { return peer.Begun })
+	err = x.say(o, func() peer.Stage { return peer.Begun })
 	if err == nil {
 		if _, err = e.barrier(ctx, e.table()); err != nil {
 			err = fmt.Errorf("no majority of %s yet: %w", o.Names(), err)
@@ -227,7 +227,7 @@ func (e *Engine) Read(ctx context.Context, p int, after, through uint64, fn func
 	}
 	after, through = max(after, purged), min(through, end.number)
 	for after < through {
-		found, err := e.records(ctx, p, after+1)
+		found, _, err := e.direct(ctx, e.logOf(p), map[string]any{"next_by_subj": e.recordSubject(p), "seq": after + 1, "batch": pageRecords, "max_bytes": pageBytes})
 		if err != nil && !pause(ctx, askAgain) { // a replica may be behind, or none may answer
 			return errors.Join(context.Cause(ctx), err)
 		}

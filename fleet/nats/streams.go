@@ -286,12 +286,6 @@ func (e *Engine) latest(ctx context.Context, stream string, from uint64, subject
 	return found, through, err
 }
 
-// records returns some of the records of a log with numbers from one on, as a replica has them.
-func (e *Engine) records(ctx context.Context, p int, from uint64) (found []message, err error) {
-	found, _, err = e.direct(ctx, e.logOf(p), map[string]any{"next_by_subj": e.recordSubject(p), "seq": from, "batch": pageRecords, "max_bytes": pageBytes})
-	return found, err
-}
-
 // direct asks any replica of a stream for messages, and returns them with what the answer ends with.
 func (e *Engine) direct(ctx context.Context, stream string, request any) (found []message, end nats.Header, err error) {
 	b, err := json.Marshal(request)

@@ -80,8 +80,26 @@ func (o *Options) Has() error {
 	return nil
 }
 
-// Stage returns what the server says to the others.
+// Stage returns how far the server has come.
 func (b *Beginning) Stage() Stage { return Stage(b.stage.Load()) }
+
+// started is what a server was started for.
+func (o *Options) started() string { return "-fleet " + o.Fleet + " -fleet-peers " + o.List("") }
+
+// Says is what a server at a stage says to the others.
+func (o *Options) Says(s Stage) []byte { return fmt.Appendf(nil, "%d %s", s, o.started()) }
+
+// Hears returns the stage of a server that said this. No server begins with one that was started for something else.
+func (o *Options) Hears(said []byte) (s Stage, err error) {
+	number, as, _ := strings.Cut(string(said), " ")
+	if _, err := fmt.Sscan(number, &s); err != nil || s < Away || s > Begun {
+		return Away, fmt.Errorf("it says %.20q", said)
+	}
+	if s < Begun && as != o.started() {
+		return Away, fmt.Errorf("it was started with %.1000s, and this machine with %s", as, o.started())
+	}
+	return s, nil
+}
 
 // Wait asks the others how far they have come, until it knows how to begin: with all of them, which is Ready, or, if
 // the others have begun without this one, as one that was let in, which is Begun.

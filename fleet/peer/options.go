@@ -64,6 +64,15 @@ func (o *Options) Secure() bool { return o.Cert != "" && o.Key != "" && o.CA != 
 // Names lists the nodes for messages.
 func (o *Options) Names() string { return strings.Join(slices.Sorted(maps.Keys(o.Peers)), ", ") }
 
+// List lists the nodes with their addresses, each behind a scheme.
+func (o *Options) List(scheme string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(o.Peers)) {
+		all = append(all, name+"="+scheme+o.Peers[name])
+	}
+	return strings.Join(all, ",")
+}
+
 // TLS returns how connections among the nodes are protected: nil if there are no certificates.
 func (o *Options) TLS() (*tls.Config, error) {
 	if o.Cert == "" {
