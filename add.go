@@ -184,7 +184,7 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 }
 
 // dedupLocked removes known entries from o and remembers the others. It returns
-// the known ones that are to be forced. It calls yield, if that is not nil, between
+// the known ones to force. It calls yield, if that is not nil, between
 // steps: no checkpoint may complete meanwhile.
 func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 	if f.opts.NoDedup {

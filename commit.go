@@ -57,7 +57,7 @@ type op struct {
 	links     bool                // it admits, or finds that others did: see commitAlone
 	unlimited bool                // no limit refuses its entries
 	reserved  []limit.Reservation // by entry: where it is counted until it waits; may be shorter
-	counts    bool                // rows of what was used of limits are to be written
+	counts    bool                // the batch writes rows of what limits have used
 
 	marks []storage.Mark // of URLs that become known, and were inserted for it
 

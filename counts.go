@@ -81,7 +81,7 @@ func (f *Frontier) commitCounted(b *storage.Batch, seq uint64) error {
 func (f *Frontier) commitFoundLocked() {
 	if len(f.core.Found) > 0 && !f.closed {
 		o := newOp()
-		o.after = func(error) {} // nobody waits
+		o.after = func(error) {} // no call waits
 		f.submitAsyncLocked(o)
 	}
 }

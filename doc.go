@@ -244,7 +244,7 @@ package frontier
 //	urls.go         URLs of a host, Scan                            -> view
 //	urlstatus.go    Status of one URL                               -> view, timed
 //	watch.go        Stats and Event, and the call of OnEvent        -> attrs: figures as logs and JSON; measure; notify: the queue of events
-//	export.go       Export: gathers what is to be written           -> dump: the lines and their order
+//	export.go       Export: gathers what is written           -> dump: the lines and their order
 //	import.go       Import: what a line changes, and whose key it is -> dump: reading lines
 //	hooks.go        Check: the invariants F1 to F9; what tests reach through -> mercator: the checker; hook
 //

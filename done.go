@@ -223,7 +223,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 		o.free()
 		return
 	}
-	o.after = func(error) {} // nobody waits
+	o.after = func(error) {} // no call waits
 	f.submitAsyncLocked(o)
 }
 

@@ -81,7 +81,7 @@ func ExampleOpen() {
 	// run 1 - 0 new, 2 waiting
 }
 
-// Known URLs are no error; bad ones are told apart, and the others admitted.
+// Known URLs are no error; bad ones are reported, and the others admitted.
 func ExampleFrontier_Add() {
 	ctx := context.Background()
 	f, err := frontier.Open(ctx, frontier.Options{})

@@ -328,7 +328,7 @@ func (s *shard) sweepWantedLocked() bool {
 		c.Stats.Waiting+c.Stats.Leased == 0 && c.Scheduled.Min() == instant.Never && c.Stats.Scheduled > 0 && c.Stats.Scheduled <= 4*int64(s.notes.Len())
 }
 
-// beginSweepLocked begins to read a block that is to be looked through; the zero item if
+// beginSweepLocked begins to read a block to look through; the zero item if
 // it was read meanwhile.
 func (s *shard) beginSweepLocked() timeheap.Item {
 	t := &s.core.Timed

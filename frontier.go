@@ -312,7 +312,7 @@ func (f *Frontier) settleOverdueYieldingLocked() {
 }
 
 // lockAt is lock at a moment that was read from the clock just before. Reading the system's
-// again would tell little, and costs as much as much of what is done under the lock.
+// again would show little, and costs as much as a good part of the work under the lock.
 func (f *Frontier) lockAt(at int64) {
 	f.mu.Lock()
 	if f.clock.Steady() && !f.clock.Stale(at) && f.core.Expiry.Min() > max(f.last, at) {

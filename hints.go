@@ -64,7 +64,7 @@ func (r *recovery) hint(key string, value []byte) error {
 	return nil
 }
 
-// hintsDueLocked is when the next walk may begin; never if nothing is to be found.
+// hintsDueLocked is when the next walk may begin; never if there is nothing to find.
 func (s *shard) hintsDueLocked() int64 {
 	if s.opts.DeferHints {
 		return instant.Never

@@ -74,7 +74,7 @@ func TestHostOrder(t *testing.T) {
 }
 
 // Whenever hosts come, grow, shrink and go, before, while and after the lists are
-// made, Largest tells those that a scan would find.
+// made, Largest names those that a scan would find.
 func TestLargest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, err := Open(context.Background(), Options{Delay: FixedDelay(0)})

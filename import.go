@@ -1,6 +1,6 @@
 // This file reads what Export wrote, or a list of URLs, into a frontier.
 //
-// Unless malformed lines are to be skipped, the input is read twice, the first time to
+// Unless it skips malformed lines, the input is read twice, the first time to
 // check it. internal/dump reads the lines.
 
 package frontier

@@ -149,14 +149,14 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	case f.core.MarkDead(r) != 0:
 		o := newOp()
 		f.endDeadLocked(o, r, plan{outcome: Outcome{Result: Requeue}})
-		o.after = func(error) {} // nobody waits
+		o.after = func(error) {} // no call waits
 		f.submitAsyncLocked(o)
 	case f.againLocked(r.Record) != nil: // a Force met the lease: the URL comes again as it was forced
 		o := newOp()
 		again := f.againLocked(r.Record)
 		f.endsLocked(o, r.Queue, r.Record)
 		f.admitAgainLocked(o, again)
-		o.after = func(error) {} // nobody waits
+		o.after = func(error) {} // no call waits
 		f.submitAsyncLocked(o)
 	default:
 		f.core.ReturnHead(r.Queue, r.Record)

@@ -92,7 +92,7 @@ func (r *rounds) Checkpoint(c *storage.Checkpoint) error {
 	return r.Hooked.Checkpoint(c)
 }
 
-// Rounds that move nothing do not follow each other while somebody waits for room: here
+// Rounds that move nothing do not follow each other while a call waits for room: here
 // what is in memory is deleted, and cannot be swept away before a read ends.
 func TestRoundsThatMoveNothingMakeNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -473,7 +473,7 @@ func (f *Frontier) setGap(l *Lease) {
 	l.Gap = time.Duration(gap)
 }
 
-// returnAll gives leases back that nobody waits for any more.
+// returnAll gives leases back that no caller waits for any more.
 func (f *Frontier) returnAll(leases []Lease) (err error) {
 	for _, l := range slices.Backward(leases) { // the first becomes the head of its queue again
 		if e := f.Done(l, Outcome{Result: Requeue, Uncontacted: true}); !errors.Is(e, ErrNotLeased) {

@@ -171,7 +171,7 @@ func TestQuantumEndsABinding(t *testing.T) {
 	}
 }
 
-// However often a host that is merely probed fails, its URLs keep their tries.
+// However often a host that is only probed fails, its URLs keep their tries.
 func TestProbesUseUpNoTries(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{
 		Priorities: 1, Delay: frontier.FixedDelay(0), Retry: frontier.Retries(2, 0), Quarantine: frontier.Quarantine{After: 1, Probe: time.Minute},

@@ -70,7 +70,7 @@ func DelayParts(p DelayPolicy) (k float64, min, max time.Duration, ok bool) {
 	return d.p.Factor, d.p.Min, d.p.Max, ok
 }
 
-// storedDelay is the stored form of a shipped policy. Other policies have none.
+// storedDelay is the stored form of a shipped policy. Other policies are not stored.
 func storedDelay(d DelayPolicy) row.Delay {
 	own, _ := d.(ownDelay)
 	return own.p

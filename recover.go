@@ -248,7 +248,7 @@ func (r *recovery) finish() {
 }
 
 // queueLog puts the log's records into their queues. Those whose time has come take the places among
-// the others that they had, as far as the times of batches tell.
+// the others that they had, as far as the times of batches show.
 func (r *recovery) queueLog() {
 	c := r.f.core
 	var came []uint64

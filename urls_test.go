@@ -340,7 +340,7 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 	})
 }
 
-// What was deleted is neither listed nor told to wait, whether or not it was found
+// What was deleted is neither listed nor counted as waiting, whether or not it was found
 // yet; what is added afterwards is.
 func TestViewsOfDeletedURLs(t *testing.T) {
 	for _, moved := range []bool{false, true} {

@@ -75,7 +75,7 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 
 // over reports whether all URLs of a host without waiting URLs are done, as far as is known: it was contacted recently,
 // the record has it, or its first page is known. Only the last of these asks for a URL, because a host's key does not
-// tell its ports.
+// name its ports.
 func (c *Console) over(ctx context.Context, host string) bool {
 	ctx, stop := context.WithTimeout(ctx, countFor)
 	defer stop()

@@ -69,7 +69,7 @@ func TestHostsThatAreDone(t *testing.T) {
 	assert.Equal(t, "the crawl has no URL of it", h.Why)
 }
 
-// A host's key does not tell its ports: what is known of a host is not asked of a URL that is made of its key.
+// A host's key does not name its ports: what is known of a host is not asked of a URL that is made of its key.
 func TestHostsThatAreDoneAtOtherPorts(t *testing.T) {
 	met := func(_ context.Context, q console.EndsQuery) ([]console.End, error) {
 		if q.Host == "a.example" || q.Host == "2001:db8::1" {

@@ -137,7 +137,7 @@ type Options struct {
 	Parked func(ctx context.Context, crawl uint32, host, url string) (why string, err error)
 	// Ends returns the ends of a URL, the newest first. Nil: the page shows what Watch saw recently.
 	Ends func(ctx context.Context, url string) ([]End, error)
-	// Newest lists recent ends, the newest first, each URL once. With a Host and N = 1 it also tells whether the crawl
+	// Newest lists recent ends, the newest first, each URL once. With a Host and N = 1 it also reports whether the crawl
 	// has ever met a host. Nil: the page has no such list.
 	Newest func(ctx context.Context, q EndsQuery) ([]End, error)
 	// Lot reports whether a crawl number is one under which a crawler parks URLs, of which crawl and why.

@@ -168,7 +168,7 @@ func (c *Console) cookieOf(name string) *http.Cookie {
 
 func (c *Console) entered(r *http.Request) bool { return c.who(r) != "" }
 
-// who returns the name of the person or program that signed in; empty: nobody has.
+// who returns the name of the person or program that signed in; empty: no one has.
 func (c *Console) who(r *http.Request) string {
 	x, err := r.Cookie(c.cookie().Name)
 	if err != nil {

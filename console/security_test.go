@@ -102,7 +102,7 @@ func TestReadsFromElsewhereNeedTheToken(t *testing.T) {
 	}
 	assert.Equal(t, 200, answer(h, request("GET", "http://localhost/live.js", "")).Code, "it says nothing of the crawl")
 	assert.Equal(t, 200, answer(h, overLoopback(httptest.NewRequest("GET", "http://localhost/hosts", nil))).Code)
-	assert.Equal(t, 401, answer(h, httptest.NewRequest("GET", "http://localhost/hosts", nil)).Code, "nobody knows over what")
+	assert.Equal(t, 401, answer(h, httptest.NewRequest("GET", "http://localhost/hosts", nil)).Code, "it is unknown over what")
 
 	rec := answer(h, request("POST", "http://localhost/enter", "token=wrong&back=/hosts"))
 	assert.Equal(t, 401, rec.Code)

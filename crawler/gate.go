@@ -45,7 +45,7 @@ const (
 //	none -> asking -> settled -> (expired) asking ...
 //	          |  ^
 //	          v  |
-//	         pending     a try failed, or a redirect is to be followed
+//	         pending     a try failed, or there is a redirect to follow
 type siteState uint8
 
 const (

@@ -76,7 +76,7 @@ func (n *Node) copyOften(ctx context.Context, l *logged) {
 	}
 }
 
-// copy makes one, and tells the others.
+// copy makes one, and announces it to the others.
 func (n *Node) copy(ctx context.Context, l *logged) error {
 	size, last, change := l.grown()
 	list := copyList{copyRow: copyRow{Name: fmt.Sprintf("%d-%d-%d", l.partition, l.epoch, change), Change: change, Last: last}, Fleet: n.id, Partition: l.partition}

@@ -45,7 +45,7 @@
 // a URL needs no cell, as it is in the URL's record; a visit buries the cell, so that it gives way first.
 // When a bucket is full, a new URL takes the place of the poorest with the probability of its part of the
 // worth of both. So a million URLs that are linked once do not wash away one that is linked often. Two URLs
-// share a cell with a probability of about 4/4096 (Links) or 4/16384; which ones, only the key tells.
+// share a cell with a probability of about 4/4096 (Links) or 4/16384; which ones, only the key determines.
 //
 // The other half knows hosts, 8 bytes for each. Hosts that have sunk are not forgotten.
 //

@@ -159,7 +159,7 @@ func TestTrustOfEntriesWithoutAPage(t *testing.T) {
 	assert.Equal(t, 8, x.Priority(frontier.Entry{URL: "http://d.example/"}, frontier.History{}), "a seed comes first")
 }
 
-// Weights that somebody else set may be anything.
+// Weights that other code set may be anything.
 func TestOddWeights(t *testing.T) {
 	for _, score := range []Score{Links, Trust} {
 		x := estimator(t, Options{Score: score})

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
-// snapshotMagic begins a snapshot. The whole is a gzip file, whose checksum tells of damage.
+// snapshotMagic begins a snapshot. The whole is a gzip file, whose checksum shows damage.
 const snapshotMagic = "importance 3\n"
 
 // ErrCorrupt is wrapped by the error of Load for a file that cannot be read: it is damaged, or of another

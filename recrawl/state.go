@@ -151,7 +151,7 @@ type Page struct {
 	State State
 	Host  uint32    // the caller's number of the host
 	Last  time.Time // end of the last fetch with a usable result; zero: none
-	Due   time.Time // when it is to be fetched; zero: not again
+	Due   time.Time // when it is fetched next; zero: not again
 }
 
 // recordSize is the length of a page's record.

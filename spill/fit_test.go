@@ -12,7 +12,7 @@ import (
 )
 
 // Filters fold when they would take more than their share of memory. Footprint
-// tells what there is, before the store is in use, too, and what a merge adds.
+// says what there is, before the store is in use, too, and what a merge adds.
 func TestFiltersKeepToTheirShare(t *testing.T) {
 	x := newStation(t, true)
 	x.marks.Policy.FanOut = 6

@@ -95,7 +95,7 @@ func filesOf(t testing.TB, dir string) map[string]string {
 	return files
 }
 
-// hurt damages one file at random, and tells how.
+// hurt damages one file at random, and returns how.
 func hurt(t testing.TB, r *rand.Rand, dir string) string {
 	t.Helper()
 	files := filesOf(t, dir)

@@ -348,7 +348,7 @@ func (r *replay) Batch(b *storage.Batch) error {
 	return r.at(6)
 }
 
-// holds recovers s and tells what differs from the model, if anything.
+// holds recovers s and returns what differs from the model, if anything.
 func (m *model) holds(s storage.Spill) error {
 	r := newReplay()
 	if err := s.Recover(context.Background(), r); err != nil {

@@ -132,7 +132,7 @@ func TestFullVolume(t *testing.T) {
 	require.NoError(t, m.holds(open(t, dir, small)))
 }
 
-// childDir tells a child process of the test where to work until it is killed.
+// childDir names the folder in which a child process of the test works until it is killed.
 const childDir = "SPILL_TEST_CHILD"
 
 // A process that is killed leaves what it had committed.
@@ -177,7 +177,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// child commits one record after the other, moving them now and then, and tells
+// child commits one record after the other, moving them now and then, and reports
 // what it has committed.
 func child(t *testing.T, dir string) {
 	s := open(t, dir, small)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peeks reports whether the file system of a folder tells that a read must wait.
+// peeks reports whether the file system of a folder says that a read must wait.
 func peeks(t *testing.T, dir string) bool {
 	name := filepath.Join(dir, "probe")
 	require.NoError(t, os.WriteFile(name, []byte("x"), 0o600))

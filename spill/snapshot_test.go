@@ -29,7 +29,7 @@ func (m *model) photo(t require.TestingT) photo {
 	return photo{x, m.clone()}
 }
 
-// agrees reads all of the snapshot and tells what differs, if anything.
+// agrees reads all of the snapshot and returns what differs, if anything.
 func (p photo) agrees() error {
 	dead := map[uint32][]byte{}
 	err := p.Dead(func(b uint32, bits []byte) error { dead[b] = bytes.Clone(bits); return nil })

@@ -108,7 +108,7 @@ type Spill interface {
 	Release() error
 }
 
-// Peeker is a Spill that can tell whether it must wait for the disk.
+// Peeker is a Spill that knows whether it must wait for the disk.
 type Peeker interface {
 	// Peek is Load if the records can be had without waiting for the disk, and reports that.
 	// Otherwise, or if there is an error, it returns false at once, and what fn has got does not

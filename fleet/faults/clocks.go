@@ -17,7 +17,7 @@ import (
 const (
 	overlayOf = ".overlay"              // beside a command that has such clocks
 	clockFile = "FRONTIER_FAULTS_CLOCK" // in a node's environment: its number, and the file with the errors of all, in nanoseconds
-	warnTime  = 75 * time.Second        // within which somebody must see that a clock is wrong
+	warnTime  = 75 * time.Second        // within which a node must see that a clock is wrong
 	nowBegins = "func Now() Time {"
 	nowOfOurs = "func Now() Time { return shifted(realNow()) }\n\nfunc realNow() Time {"
 	shifted   = `
@@ -100,7 +100,7 @@ func (f *faulter) clockWrong(s strike) {
 	})
 }
 
-// clockJumps makes a clock wrong while its node runs. Then the owner ends or dies, at once, or when somebody has said
+// clockJumps makes a clock wrong while its node runs. Then the owner ends or dies, at once, or when a node has said
 // that a clock is wrong.
 func (f *faulter) clockJumps(s strike) {
 	by, warned, began, told := f.ahead(), f.nodes.state().warned, time.Now(), f.r.IntN(2) == 0

@@ -93,7 +93,7 @@ var (
 	aside    = regexp.MustCompile(`\s+# .*$`)
 )
 
-// Commands returns the commands that a document tells the reader to type, each once: lines of
+// Commands returns the commands that a document asks the reader to type, each once: lines of
 // blocks without a language, and code in the text. What follows " # " is a comment.
 func (d Document) Commands() (all []string, err error) {
 	add := func(s string) {

@@ -238,7 +238,7 @@ type groupBench struct {
 	ids []uint32
 }
 
-// newGroupBench puts host i into the group that groupOf tells; empty: into none.
+// newGroupBench puts host i into the group that groupOf returns; empty: into none.
 // The hosts are due within span.
 func newGroupBench(n int, span int64, groupOf func(i int) string) *groupBench {
 	b := &groupBench{Core: benchScheduler()}

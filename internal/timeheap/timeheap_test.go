@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Any sequence of operations leaves the heap in order, tells positions truly, and
+// Any sequence of operations leaves the heap in order, names positions truly, and
 // gives out the earliest.
 func TestTimeHeapAgainstAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

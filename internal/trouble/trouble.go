@@ -78,7 +78,7 @@ type State struct {
 	Usual    uint8  // number of such runs while it was slowed down, approximately; 0: unknown
 	short    bool   // the last run was shorter than rareAfter, and forgiven
 	Kind     uint8  // of the last failure
-	Listed   bool   // its URLs are to be given up, and the caller knows
+	Listed   bool   // the caller gives up its URLs
 	Kept     bool   // since the last failure: its URLs cannot be given up
 }
 

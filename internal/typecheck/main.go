@@ -171,7 +171,7 @@ func (c *checker) one(p *pkg) {
 	if p.Module != nil && p.Module.GoVersion != "" {
 		config.GoVersion = "go" + p.Module.GoVersion
 	}
-	c.checked[p.ImportPath], _ = config.Check(p.ImportPath, c.fset, files, nil) // Error has told
+	c.checked[p.ImportPath], _ = config.Check(p.ImportPath, c.fset, files, nil) // Error has reported it
 }
 
 // bodies finds functions without a body.

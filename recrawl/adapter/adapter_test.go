@@ -37,7 +37,7 @@ type crawl struct {
 	s     *recrawl.Scheduler
 	clock *simclock.Clock
 	gone  map[string]bool
-	lost  []string // told by OnDrop
+	lost  []string // reported to OnDrop
 }
 
 func newCrawl(t testing.TB, at time.Time, store *spill.Store) *crawl {
@@ -71,7 +71,7 @@ func (c *crawl) add(n int) {
 	require.Equal(c, n, added)
 }
 
-// step fetches the next page that is due before end, and tells which and when.
+// step fetches the next page that is due before end, and returns which and when.
 func (c *crawl) step(end time.Time) (string, bool) {
 	for range 1000 {
 		_, err := c.f.Add(context.Background()) // what was put off is on its way
@@ -230,7 +230,7 @@ func TestHostNumbers(t *testing.T) {
 	require.Equal(t, uint32(0xb01f6e5f), adapter.New(s, adapter.Options{}).HostNumber("a.example"), "as long as snapshots live")
 }
 
-// A page that is gone is looked at again over days, told of, and looked at seldom; when it is back it is a page like others.
+// A page that is gone is looked at again over days, reported, and looked at seldom; when it is back it is a page like others.
 func TestGonePagesAreConfirmedAndRemembered(t *testing.T) {
 	c := newCrawl(t, dawn, nil)
 	c.add(1)

@@ -42,7 +42,7 @@ func openBadger(t *testing.T) (storage.Spill, *spilltest.Machine) {
 }
 
 // behaviour is one thing that a frontier promises. It runs in a bubble, so that
-// synctest.Wait tells when all calls wait; its clock stands still unless moved.
+// synctest.Wait returns when all calls wait; its clock stands still unless moved.
 type behaviour struct {
 	name string
 	opts frontier.Options

@@ -21,7 +21,7 @@ import (
 )
 
 // TestEveryRealURLComesOutOnce adds real URLs and drains them with a virtual
-// clock. Its log tells what that cost.
+// clock. Its log says what that cost.
 func TestEveryRealURLComesOutOnce(t *testing.T) {
 	n := 50_000
 	switch {

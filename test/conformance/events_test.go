@@ -1,4 +1,4 @@
-// This file tests what a frontier tells about itself while it runs.
+// This file tests what a frontier reports about itself while it runs.
 
 package conformance
 
@@ -209,7 +209,7 @@ func TestLeasesThatDoNotEndAreTold(t *testing.T) {
 		_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/1"}, frontier.Entry{URL: "http://a.example/2"}, frontier.Entry{URL: "http://b.example/"})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
-		time.Sleep(time.Hour) // nobody has asked
+		time.Sleep(time.Hour) // no call has asked
 		first, err := f.Next(ctx)
 		require.NoError(t, err)
 		second, err := f.Next(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However late a lease is taken, it tells when it might have been: the gap kept can be
+// However late a lease is taken, it says when it might have been: the gap kept can be
 // measured against the gap owed.
 func TestALeaseTellsWhenItsHostWasDue(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(10 * time.Second)}, func(t *testing.T, w *harness.World) {
@@ -49,7 +49,7 @@ func TestALeaseKeepsItsDueTimeBesideAnotherLane(t *testing.T) {
 	})
 }
 
-// A lease on one of several lanes tells when its own lane was due, not the next one's.
+// A lease on one of several lanes says when its own lane was due, not the next one's.
 func TestALeaseTellsWhenItsLaneWasDue(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(10 * time.Second), HostConcurrency: 2}, func(t *testing.T, w *harness.World) {
 		w.Add(harness.UrlsOf("a.example", 6)...)

@@ -308,7 +308,7 @@ func TestPanicsOutsideTheirCalls(t *testing.T) {
 	}
 }
 
-// A Scheduler is not told of a visit whose lease has ended: it heard of it, or will
+// A Scheduler does not hear of a visit whose lease has ended: it heard of it, or will
 // hear of the next.
 func TestLateDoneIsNoVisit(t *testing.T) {
 	harness.InBothWorldsWith(t, harness.Diary{Again: harness.HourLater}, frontier.Options{}, func(t *testing.T, w *harness.World, d *harness.Diary) {

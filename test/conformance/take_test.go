@@ -528,7 +528,7 @@ func TestNoCrawlsAreNotAll(t *testing.T) {
 	})
 }
 
-// What a Take of a host is told to wait for lies ahead, also if the URLs that it wants are of a
+// The time that a Take of a host must wait for lies ahead, also if the URLs that it wants are of a
 // crawl that is paused, or if the host's URLs are of another crawl. No clock keeps such URLs back.
 func TestTakeIsToldAMomentAhead(t *testing.T) {
 	for name, o := range map[string]frontier.TakeOptions{

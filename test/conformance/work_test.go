@@ -409,7 +409,7 @@ func TestWorkReportsMistakesOfTheProgram(t *testing.T) {
 	}
 }
 
-// Callers that are told what was refused get relative links there.
+// Callers that ask what was refused get relative links there.
 func TestRelativeLinksAreRefusedOneByOne(t *testing.T) {
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/")

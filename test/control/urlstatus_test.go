@@ -87,7 +87,7 @@ func TestStatusWithoutDedup(t *testing.T) {
 	w.IsState(frontier.URLUnknown, "http://a.example/")
 }
 
-// A URL that is never done is never told to be, while workers take, fail and hand
+// A URL that is never done never counts as done while workers take, fail and hand
 // back it and its neighbours, and moves come in between.
 func TestStatusMissesNothing(t *testing.T) {
 	f := openReal(t, frontier.Options{Delay: frontier.FixedDelay(0), HostConcurrency: 4, Retry: frontier.Retries(1<<20, time.Millisecond)})

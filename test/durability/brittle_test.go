@@ -38,7 +38,7 @@ func (s *brittle) breaks(n int, x trouble) {
 	s.calls, s.at, s.next, s.what = 0, n, x, ""
 }
 
-// broke tells which method it was that had trouble; "": none had.
+// broke names the method it was that had trouble; "": none had.
 func (s *brittle) broke() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -136,7 +136,7 @@ func TestLastByte(t *testing.T) {
 	episodes(t, dir, 1000, func(t *testing.T, _ *crawl, store string) func() {
 		most := fillUp(t, dir, 100<<10) // less, and no table is begun
 		time.Sleep(300 * time.Millisecond)
-		for range 1000 { // or somebody reads a log that is a table
+		for range 1000 { // or a program reads a log that is a table
 			if logsWithKeys(t, store) <= 1 {
 				break
 			}

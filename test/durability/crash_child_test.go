@@ -1,5 +1,5 @@
 // This file is the process that tests kill, stop, and cut from its power: it crawls with everything
-// that writes to disk, and reports what it was told.
+// that writes to disk, and reports what was acknowledged.
 
 package durability
 
@@ -126,7 +126,7 @@ type child struct {
 	next [producers]int // guarded by mu
 }
 
-// say tells something, with one write and no buffer.
+// say reports something, with one write and no buffer.
 func say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
 
 // take gives out the next n numbers of a producer.
@@ -137,7 +137,7 @@ func (c *child) take(producer, n int) (first int) {
 	return c.next[producer] - n
 }
 
-// TestCrashChild tells on its standard output what was acknowledged, URLs as
+// TestCrashChild reports on its standard output what was acknowledged, URLs as
 // producer and number:
 //
 //	a P FIRST N      added, or outlinks of a lease that is done

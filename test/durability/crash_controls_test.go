@@ -232,7 +232,7 @@ func openControls(t testing.TB, dir string) (*frontier.Frontier, func()) {
 	}
 }
 
-// TestControlsChild is the process that TestKillAfterControls kills. It tells on
+// TestControlsChild is the process that TestKillAfterControls kills. It reports on
 // its standard output of each control that has returned: "k", and after a contact
 // the host and the Unix milliseconds before which it is left alone.
 func TestControlsChild(t *testing.T) {
@@ -300,7 +300,7 @@ func TestKillAfterControls(t *testing.T) {
 
 // runControls starts a process that controls a frontier and kills it after n
 // controls, unless it does so itself. It returns how many were acknowledged, and
-// notes in due which hosts are to be left alone.
+// notes in due which hosts must be left alone.
 func runControls(t *testing.T, args []string, n int, due map[string]time.Time) (done int) {
 	cmd := exec.Command(os.Args[0], args...)
 	out, err := cmd.StdoutPipe()

@@ -29,12 +29,12 @@ import (
 
 var crashRounds = flag.Int("frontier.crash-rounds", 2, "how often TestKill kills, with each kind of store")
 
-// report is what a process told before it died.
+// report is what a process reported before it died.
 type report struct {
 	added, done map[crashURL]bool
-	leased      map[crashURL]int  // so many times: the end of a lease may be told after the beginning of the next
+	leased      map[crashURL]int  // so many times: the end of a lease may be reported after the beginning of the next
 	bundled     map[crashURL]bool // was handed out with others: if ends of a bundle fail, the last is the first that comes again
-	unsure      map[crashURL]bool // was leased when the process died: a Done may have been durable, and not told
+	unsure      map[crashURL]bool // was leased when the process died: a Done may have been durable, and not reported
 	rests       map[string]time.Time
 	gone, going int // URLs of the deleter below are deleted, or may be
 	paused      [8]bool
@@ -144,7 +144,7 @@ func (r *report) listen(t testing.TB, c *crawl, n int) {
 	}
 }
 
-// stop kills the process: what it did not tell is not known.
+// stop kills the process: what it did not report is not known.
 func (r *report) stop(t testing.TB, c *crawl) {
 	t.Helper()
 	require.NoError(t, c.Process.Kill())

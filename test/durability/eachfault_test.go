@@ -38,7 +38,7 @@ var (
 	hesitant = fault{"slow", nil}
 )
 
-// fails runs test with call n of a kind failing, for each n until test tells that
+// fails runs test with call n of a kind failing, for each n until test reports that
 // there is no such call, and returns how many there are.
 func fails(t *testing.T, n *trycount.Counter, ways []fault, test func(t *testing.T, n int, w fault) (reached bool)) (calls int) {
 	t.Helper()
@@ -53,7 +53,7 @@ func fails(t *testing.T, n *trycount.Counter, ways []fault, test func(t *testing
 			}
 			synctest.Test(t, func(t *testing.T) {
 				reached = test(t, i, w)
-				time.Sleep(slowest) // a call that nobody waits for any more ends
+				time.Sleep(slowest) // a call that no caller waits for any more ends
 			})
 			if t.Failed() {
 				t.Fatalf("with call %d failing: %s", i, w.name)

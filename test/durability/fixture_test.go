@@ -51,7 +51,7 @@ func newFixtureWorld(t *testing.T, now time.Time) *harness.World {
 	return w
 }
 
-// writeFixture makes a store with something of every kind, and tells what it is.
+// writeFixture makes a store with something of every kind, and returns what it is.
 func writeFixture(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newFixtureWorld(t, harness.Dawn)

@@ -31,7 +31,7 @@ var (
 const volumeBytes = 48 << 20
 
 // onSmallVolume runs the test in a process of its own, which may mount a volume, and
-// tells whether this is it.
+// reports whether this is it.
 func onSmallVolume(t *testing.T) (dir string, here bool) {
 	t.Helper()
 	if *fullDisk != "" {

@@ -476,7 +476,7 @@ func TestPowerCutLeavesOneMoment(t *testing.T) {
 	}
 }
 
-// keepUntouched copies a folder before it is opened, if broken ones are to be kept.
+// keepUntouched copies a folder before it is opened, if the test keeps broken ones.
 func keepUntouched(t testing.TB, folder string) string {
 	t.Helper()
 	if *momentKeep == "" {

@@ -23,7 +23,7 @@ func (w *Waits) Since(start time.Time) {
 	w.d = append(w.d, d)
 }
 
-// String tells the longest waits.
+// String names the longest waits.
 func (w *Waits) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -126,7 +126,7 @@ func (w *World) TryNext() (frontier.Lease, time.Time, error) {
 }
 
 // Next lets time pass until a URL may be had, and takes it. It fails if one may
-// be had a nanosecond before the time that the frontier told.
+// be had a nanosecond before the time that the frontier named.
 func (w *World) Next() frontier.Lease {
 	w.Helper()
 	for range 100 {

@@ -108,7 +108,7 @@ func TestPeriodOfAHostThatWasAway(t *testing.T) {
 	w.HeldFor(1)
 }
 
-// What an import tells counts, though the rules that come before it limit the host in
+// What an import says counts, though the rules that come before it limit the host in
 // two steps: in the frontier it comes from they were there first.
 func TestImportedUsageCounts(t *testing.T) {
 	w := harness.NewStoredWorld(t, harness.Quick(), spill.Options{})

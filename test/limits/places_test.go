@@ -1,4 +1,4 @@
-// This file sets each kind of limit in each place where one may be: reached, told,
+// This file sets each kind of limit in each place where one may be: reached, reported,
 // raised, lowered, cleared, through reopenings and periods.
 
 package limits

@@ -1,4 +1,4 @@
-// This file copies a large store, and tells what that costs.
+// This file copies a large store, and logs what that costs.
 
 package load
 

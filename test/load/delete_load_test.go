@@ -22,7 +22,7 @@ import (
 
 // Nothing is handed out of a domain by a call of Next that began after a Delete of
 // it had returned, whatever 16 workers do meanwhile, and nothing else is lost. With
-// -frontier.long it tells what that costs with 100,000 hosts and 10 million URLs.
+// -frontier.long it logs what that costs with 100,000 hosts and 10 million URLs.
 func TestDeleteWhileWorkersCrawl(t *testing.T) {
 	hosts, urls, others := 300, 9000, 3000
 	if *harness.Long {

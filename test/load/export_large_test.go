@@ -1,4 +1,4 @@
-// This file exports and imports many URLs, and tells what that costs.
+// This file exports and imports many URLs, and logs what that costs.
 
 package load
 

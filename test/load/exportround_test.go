@@ -184,7 +184,7 @@ func TestImportIsDurable(t *testing.T) {
 	last := y.Export()
 	header, _, _ := strings.Cut(last, "\n")
 	_, held, _ := strings.Cut(header, `"held":"`)
-	held, _, _ = strings.Cut(held, `"`) // of all hosts, and not told of each
+	held, _, _ = strings.Cut(held, `"`) // of all hosts, without the rest of each
 	require.NotEmpty(t, held)
 	after := map[string]string{}
 	for _, line := range harness.LinesOf(last, "host") {

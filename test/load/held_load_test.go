@@ -23,7 +23,7 @@ import (
 
 // Nothing is handed out of a domain by a call of Next that began after a Pause or
 // BlockUntil of it had returned, whatever 16 workers do meanwhile, and nothing is
-// lost. With -frontier.long it tells what that costs with 100,000 hosts.
+// lost. With -frontier.long it logs what that costs with 100,000 hosts.
 func TestPauseWhileWorkersCrawl(t *testing.T) {
 	hosts, urls := 1000, 6000
 	if *harness.Long {

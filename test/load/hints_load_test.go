@@ -30,7 +30,7 @@ type hintLoad struct {
 }
 
 // A URL that is due in a year is hinted at, while others are added and handed out: it
-// comes now. With the tag frontierholds the test tells of two million scheduled URLs, or
+// comes now. With the tag frontierholds the test has two million scheduled URLs, or
 // of ten million, how long that took, the CPU time, how long the lock was held, and what
 // callers of Next and Add saw of it:
 //
@@ -95,7 +95,7 @@ func (l *hintLoad) phase() {
 	l.add.Store(&harness.Waits{})
 }
 
-// during tells what callers saw while do was done.
+// during returns what callers saw while do was done.
 func (l *hintLoad) during(what string, do func()) {
 	l.holds.take()
 	l.phase()

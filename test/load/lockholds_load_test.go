@@ -24,7 +24,7 @@ import (
 
 // A domain of many hosts is listed, paused, let go and deleted while 16 workers
 // crawl. Each URL is handed out or deleted in the end. With the tag frontierholds the
-// test tells how long the lock was held meanwhile, in CPU time:
+// test logs how long the lock was held meanwhile, in CPU time:
 //
 //	go test -tags frontierholds -run TestHoldsUnderLoad -v ./test/load
 //	go test -tags frontierholds -run TestHoldsUnderLoad -v -timeout 1h ./test/load -frontier.long

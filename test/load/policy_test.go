@@ -111,7 +111,7 @@ func (s *simulated) weigh() {
 	s.maxMemory = max(s.maxMemory, st.MemoryBytes)
 }
 
-// crawls are the workloads that tell scheduling policies apart: 2 million URLs
+// crawls are the workloads that distinguish scheduling policies: 2 million URLs
 // of a million hosts, or a tenth of that and fewer workers, for a shorter time.
 func crawls() []policysim.Crawl {
 	second, minute := time.Second, time.Minute

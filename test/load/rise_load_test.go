@@ -45,8 +45,8 @@ type riseLoad struct {
 }
 
 // A fifth of the URLs of one site rise while others are handed out: half of them further than by a level, and half of
-// these once more. The first row tells what callers of Next see while the Riser ignores the links. With -frontier.long the site
-// has a million URLs; with the tag frontierholds it tells how long the lock was held.
+// these once more. The first row shows what callers of Next see while the Riser ignores the links. With -frontier.long the site
+// has a million URLs; with the tag frontierholds it logs how long the lock was held.
 //
 //	go test -run TestRisingSite -v -timeout 1h ./test/load -frontier.long
 func TestRisingSite(t *testing.T) {
@@ -133,7 +133,7 @@ func (l *riseLoad) settle() {
 	}
 }
 
-// during tells what callers of Next saw while do was done.
+// during returns what callers of Next saw while do was done.
 func (l *riseLoad) during(what string, do func()) {
 	l.next.Store(&harness.Waits{})
 	l.lock.take()

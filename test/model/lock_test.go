@@ -232,7 +232,7 @@ func givesUp(t *testing.T, w *lockWatch) {
 	require.Empty(t, w.found())
 }
 
-// The random operations of the model call everything that there is to be called.
+// The random operations of the model call every method that there is.
 func TestLockIsNotHeldOverIOAndCallbacks(t *testing.T) {
 	for _, durable := range []bool{false, true} {
 		t.Run(map[bool]string{false: "in memory", true: "on a store"}[durable], func(t *testing.T) {

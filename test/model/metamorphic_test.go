@@ -118,7 +118,7 @@ func metaOutcome(url string, attempt int) (o frontier.Outcome, drop bool) {
 	x := metaHash(url, attempt)
 	switch kind := x % 12; {
 	case kind == 0 && attempt == 1:
-		return o, true // nobody ends the lease: it expires
+		return o, true // no call ends the lease: it expires
 	case kind <= 2:
 		o.Result = frontier.Failed
 		o.Failure = frontier.Failure(x >> 8 % 3)

@@ -25,7 +25,7 @@ func scopesOf(host string) []frontier.Scope {
 	return []frontier.Scope{frontier.Host(host), frontier.Domain("example"), frontier.All()}
 }
 
-// held tells whether the rules of these scopes pause, or else until when they
+// held reports whether the rules of these scopes pause, or else until when they
 // block; zero: they do neither.
 func (m *model) held(scopes []frontier.Scope) (until time.Time, paused bool) {
 	for _, s := range scopes {

@@ -77,7 +77,7 @@ type model struct {
 	f       *frontier.Frontier
 	machine *spilltest.Machine // nil: in memory
 	opts    frontier.Options
-	watch   *lockWatch // nil: nobody watches the lock
+	watch   *lockWatch // nil: the lock is not watched
 
 	rules        map[frontier.Scope]frontier.Rule
 	pausedCrawls map[uint32]bool

@@ -58,7 +58,7 @@ func (m *model) lookAtHost(t *rapid.T, name string) {
 	case len(m.waiting[name]) == 0:
 		require.Contains(t, []frontier.Reason{frontier.ReasonNothing, frontier.ReasonNotBefore}, x.Reason)
 	case !ok && !blocked:
-		require.Contains(t, []frontier.Reason{frontier.ReasonGroup, frontier.ReasonBackQueue}, x.Reason) // the latter until somebody looked at it
+		require.Contains(t, []frontier.Reason{frontier.ReasonGroup, frontier.ReasonBackQueue}, x.Reason) // the latter until a call looked at it
 	case ok && free.After(m.now()) && m.hold.Before(m.now()) && !blocked && h.group == "":
 		require.True(t, x.Until.Equal(free), "%v until %v, want %v", x.Reason, x.Until, free)
 	}

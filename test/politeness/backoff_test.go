@@ -446,7 +446,7 @@ func TestTroubleIsTold(t *testing.T) {
 	}
 	w.Gap(&l, frontier.Outcome{})
 	require.NoError(t, w.F.Done(l, frontier.Outcome{}))
-	require.NoError(t, w.F.Close()) // tells what is left
+	require.NoError(t, w.F.Close()) // reports what is left
 	want := []struct {
 		kind  frontier.EventKind
 		count int64

@@ -42,7 +42,7 @@ type jumper struct {
 	out   []frontier.Lease
 	free  map[string]time.Duration // when a host may be contacted again, by the steady clock
 	left  map[string]time.Time     // URLs that are not done, and when they are to come
-	late  map[string]bool          // those of which nobody knows when
+	late  map[string]bool          // those whose time is unknown
 	back  bool                     // the clock was set back: hosts that are on disk only wait for as long
 	count int
 }
@@ -404,7 +404,7 @@ func TestClocksReadOneAfterTheOther(t *testing.T) {
 	require.Equal(t, before, store.commits.Load())
 }
 
-// stepped is a world in which a.example and the group g are to be left alone for an
+// stepped is a world in which a.example and the group g must be left alone for an
 // hour, b.example is blocked for half an hour, c.example has used up its hour, and
 // d.example/1 is to come in half an hour, when the clock steps.
 func stepped(t *testing.T, step time.Duration, then func(t *testing.T, w *harness.World)) {
@@ -465,7 +465,7 @@ func TestWhatASuspendLeaves(t *testing.T) {
 }
 
 // A process that is killed after its clock was set ahead has written down by the new
-// time how long hosts are to be left alone.
+// time how long hosts must be left alone.
 func TestAKillAfterAStep(t *testing.T) {
 	stepped(t, 8*time.Hour, func(t *testing.T, w *harness.World) {
 		if w.Machine == nil {

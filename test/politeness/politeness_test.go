@@ -481,7 +481,7 @@ func TestContactsComeBeforeURLsAndKeepTheDelay(t *testing.T) {
 		}
 		left, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_, err = f.Contact(left, "a.example") // goes away, and holds up nobody
+		_, err = f.Contact(left, "a.example") // goes away, and holds up no other call
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, f.Done(robots, frontier.Outcome{}))
 		require.Equal(t, "first at 2.9s", <-order)
@@ -543,7 +543,7 @@ func TestExpiredLeaseCountsAsAFetchUntilItsDeadline(t *testing.T) {
 	harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1")
 		w.NextIs(0, "http://a.example/1")
-		w.Until(5 * time.Second) // nobody looks at the deadline itself
+		w.Until(5 * time.Second) // no call looks at the deadline itself
 		w.NextIs(22*time.Second, "http://a.example/1")
 	})
 }

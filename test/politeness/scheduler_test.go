@@ -1,4 +1,4 @@
-// This file tests what a Scheduler is asked and told, and that a URL that is put
+// This file tests what a Scheduler is asked and gets, and that a URL that is put
 // off leaves no trace.
 
 package politeness
@@ -66,7 +66,7 @@ func TestPutOffAtPop(t *testing.T) {
 		w.Until(time.Hour + time.Millisecond)
 		l := w.NextIs(time.Hour+time.Millisecond, "http://a.example/2")
 		require.Equal(t, []string{"a.example http://a.example/1"}, d.Asked)
-		_, err := w.F.Add(t.Context()) // nobody waited for it
+		_, err := w.F.Add(t.Context()) // no call waited for it
 		require.NoError(t, err)
 		s := w.F.Stats()
 		require.Equal(t, [8]int64{frontier.Visited: 1, frontier.PutOff: 1}, s.Done)

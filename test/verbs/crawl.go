@@ -226,7 +226,7 @@ func links(t *testing.T, f Frontier) {
 	assert.ElementsMatch(t, []string{b1, a2}, got)
 }
 
-// A URL that is put off comes at its time, with its new Meta. So does one that is to be visited again.
+// A URL that is put off comes at its time, with its new Meta. So does one that is visited again.
 func putOff(t *testing.T, f Frontier) {
 	fill(t, f, a1)
 	at := time.Now().Add(10 * time.Minute)

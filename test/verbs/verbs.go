@@ -28,7 +28,7 @@ type Frontier interface {
 }
 
 // Leases is a Frontier that knows each lease by its ID: it has verbs for leases that are out, and refuses
-// what comes for one that has ended. It tells everything about tries, refused entries and clocks.
+// what comes for one that has ended. It shows everything about tries, refused entries and clocks.
 type Leases interface {
 	Frontier
 	Contact(ctx context.Context, host string) (frontier.Lease, error)

@@ -50,7 +50,7 @@ func crawl(ctx context.Context, dir string) (err error) {
 	return c.Run(ctx)
 }
 
-// list tells the answers in a WARC file.
+// list prints the answers in a WARC file.
 func list(out io.Writer, name string) error {
 	file, err := os.Open(name)
 	if err != nil {

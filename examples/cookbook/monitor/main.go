@@ -1,4 +1,4 @@
-// Command monitor visits pages again and again, and tells which have changed.
+// Command monitor visits pages again and again, and reports which have changed.
 package main
 
 import (

@@ -28,7 +28,7 @@ func Links(urls ...string) (page string) {
 type Web struct{ server *httptest.Server }
 
 // Start serves pages on a free port of the loopback interface. asked, if it is
-// not nil, may answer instead: it is told the URL of each request.
+// not nil, may answer instead: it gets the URL of each request.
 func Start(pages Pages, asked func(url string) (page string, ok bool)) *Web {
 	return &Web{httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		url := "http://" + r.Host + r.URL.Path

@@ -17,7 +17,7 @@ import (
 )
 
 // transcript types the transcript of a document, and returns how many commands it has. With update
-// it writes what they print into the document; without, an error tells what differs.
+// it writes what they print into the document; without, an error says what differs.
 func transcript(tmp string, d doccheck.Document, update bool) (commands int, err error) {
 	dir, err := os.MkdirTemp("", "fm") // a socket's path is short
 	if err != nil {

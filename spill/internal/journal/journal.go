@@ -17,7 +17,7 @@
 //	  count, for each dropped block: zigzag(number - number before)
 //	  count, for each mark without an admission: 12 bytes
 //
-// The ID of the batch before tells a missing batch from a number that was left
+// The ID of the batch before distinguishes a missing batch from a number that was left
 // out because its Commit failed.
 package journal
 

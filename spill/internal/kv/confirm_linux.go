@@ -34,7 +34,7 @@ func bootID(dir string) (id [bootLen]byte, ok bool) {
 		return id, false
 	}
 	var st unix.Statx_t
-	const unique = 0x4000 // of all mounts until the machine stops; older kernels tell the other one
+	const unique = 0x4000 // of all mounts until the machine stops; older kernels return the other one
 	if err := unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_MNT_ID|unique, &st); err == nil {
 		binary.BigEndian.PutUint64(id[bootLen/2:], st.Mnt_id)
 	}

@@ -40,7 +40,7 @@ type Salvage struct {
 // ErrInUse is returned by OpenSalvage while a process uses the folder.
 var ErrInUse = errors.New("the folder is open")
 
-// inUse is ErrInUse, and says in which process if badger's file tells that it is this one.
+// inUse is ErrInUse, and says in which process if badger's file says that it is this one.
 func inUse(dir string) error {
 	where := "in another process or in this one"
 	if b, err := os.ReadFile(filepath.Join(dir, "LOCK")); err == nil && strings.TrimSpace(string(b)) == strconv.Itoa(os.Getpid()) {

@@ -6,7 +6,7 @@
 //	footer   "marks" 0 0, format 1 | id 4 | pages 4 | marks 8 | blocks 8 | filterAt 8 |
 //	         crc of the pages' crcs 4 | crc of the filter 4 | of the index 4 | of the footer 4
 //
-// A page tells the run's id and its own number, so that one in a wrong place is found. The footer's crc
+// A page has the run's id and its own number, so that one in a wrong place is found. The footer's crc
 // stands for the whole content: the state keeps it, and so an older file of the same name is found.
 // Numbers are big-endian, but for the words of filter blocks.
 
