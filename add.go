@@ -473,7 +473,7 @@ func (f *Frontier) awaitRoom(o *op) error {
 	for len(o.entries) > 0 && f.opts.Spill != nil {
 		wait, err := f.lockRoom(o)
 		if err != nil {
-			return nil // lockKnowing says so
+			return nil // it is refused, or closed, when the links are added
 		}
 		stop := f.draining
 		f.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
@@ -80,9 +81,8 @@ func (f *Frontier) delete(ctx context.Context, d *tombstone.Deletion, forget boo
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	var tried context.Context
-	tried, d.Tried = context.WithCancel(ctx)
-	defer d.Tried()
+	tried := make(chan struct{})
+	d.Tried = sync.OnceFunc(func() { close(tried) })
 	o := newOp()
 	defer o.free()
 	o.deletion, o.ctx = d, ctx
@@ -101,7 +101,8 @@ func (f *Frontier) delete(ctx context.Context, d *tombstone.Deletion, forget boo
 		return 0, err
 	}
 	select {
-	case <-tried.Done():
+	case <-tried:
+	case <-ctx.Done():
 	case <-f.abandoned.Done():
 	}
 	f.mu.Lock()

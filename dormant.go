@@ -195,10 +195,10 @@ func (s *shard) residentLimitLocked() int64 {
 func (f *Frontier) lockRoom(o *op) (<-chan struct{}, error) {
 	f.mu.Lock()
 	wait, err := f.roomLocked(o)
-	if err != nil && f.opts.Spill != nil {
+	if err != nil && f.opts.Spill != nil && !f.closed {
 		f.mu.Unlock()
 		f.letHostsLeave(o.ctx)
-		_ = f.lockMeasured(func() error { return nil })
+		f.lockMeasured()
 		wait, err = f.roomLocked(o)
 	}
 	if f.closed {
@@ -231,16 +231,19 @@ func (f *Frontier) letHostsLeave(ctx context.Context) {
 	}
 }
 
-// lockMeasured calls fn and asks the Spill what it takes then, which no other call does in between. It takes
-// the lock.
-func (f *Frontier) lockMeasured(fn func() error) error {
-	f.measuring.Lock()
-	defer f.measuring.Unlock()
-	err := fn()
-	footprint := f.opts.Spill.Footprint()
+// lockMeasured takes the lock, after it has asked the Spill whether it takes less than the last checkpoint
+// foresaw. If a round ends meanwhile, what this one foresees counts, and lockMeasured asks again.
+func (f *Frontier) lockMeasured() {
 	f.mu.Lock()
-	f.footprint = footprint
-	return err
+	for gen := f.gen - 1; gen != f.gen && !f.closed; {
+		gen = f.gen
+		f.mu.Unlock()
+		footprint := f.opts.Spill.Footprint()
+		f.mu.Lock()
+		if gen == f.gen {
+			f.footprint = min(f.footprint, footprint)
+		}
+	}
 }
 
 // offer fills the room for popular marks with those that a checkpoint covered.

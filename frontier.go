@@ -86,7 +86,6 @@ type shard struct {
 	*shared
 
 	rounds     sync.Mutex    // held for a round of moving
-	measuring  sync.Mutex    // held while the Spill is asked what it takes
 	reader     chan struct{} // holds an element while a timed block is read
 	background sync.WaitGroup
 	sweepers   sync.WaitGroup
@@ -115,11 +114,9 @@ type shard struct {
 	forcing   map[storage.Mark]chan struct{} // URLs being forced; closed when that has ended
 	again     map[uint64]*newEntry           // by number of a record: what a Force that met its lease makes of it
 	urlRanges view.Ranges
+	sweeping  int           // goroutines that take away what deletions left dead
 	stepping  int           // ops without a Spill that are being applied in steps
 	stepped   chan struct{} // closed when there are none; nil if nothing waits
-
-	// What operators said, on its way to disk.
-	sweeping int // sweepers
 
 	// Values of the program's, if there is no Spill.
 	values     map[string][]byte
@@ -138,7 +135,7 @@ type shard struct {
 	// The log.
 	committer committer
 	finishing int      // ops that were submitted and are not settled
-	footprint int64    // bytes that the Spill takes, when it was last asked
+	footprint int64    // bytes that the Spill takes, or will take: what a checkpoint foresaw, or less since
 	logBytes  int64    // committed since the last checkpoint
 	gen       uint32   // generation of the last checkpoint
 	epoch     uint64   // how often the store was opened

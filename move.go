@@ -155,6 +155,10 @@ func (f *Frontier) moveRound() (moved bool, err error) {
 		return x.round.Moved(), err
 	}
 	x.covered.Free()
+	footprint := f.opts.Spill.Footprint()
+	f.mu.Lock()
+	f.footprint = footprint
+	f.mu.Unlock()
 	f.offer(x.popular)
 	return x.round.Moved(), nil
 }
@@ -214,7 +218,9 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 		over := f.core.OutdatedDeletions(x.through)
 		cp.Dead = x.round.TakeDead()
 		f.mu.Unlock()
-		if err := f.lockMeasured(func() error { return f.opts.Spill.Checkpoint(cp) }); err != nil {
+		err = f.opts.Spill.Checkpoint(cp)
+		f.mu.Lock()
+		if err != nil {
 			x.round.PutDead()
 			f.mu.Unlock()
 			return err

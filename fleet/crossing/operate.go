@@ -81,7 +81,7 @@ func (x *Crossing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			err = node.Drain(ctx, back == "true")
 		}
 		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("no majority of the machines has agreed within %v: %w", changeTime, err)
+			err = fmt.Errorf("the machines have not agreed within %v: %w", changeTime, err)
 		}
 		if err != nil {
 			fail(w, status, err.Error())

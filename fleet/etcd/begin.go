@@ -79,7 +79,7 @@ func begin(ctx context.Context, o *Options, cfg *embed.Config) error {
 func ask(ctx context.Context, o *Options, client *http.Client, url string) (s peer.Stage, members []member, err error) {
 	if b, err := get(ctx, client, url+stagePath); err == nil {
 		s, err = o.Hears(b)
-		return s, nil, err
+		return min(s, peer.Ready), nil, err // one that has begun does not answer here
 	}
 	b, err := get(ctx, client, url+membersPath)
 	if err != nil || json.Unmarshal(b, &members) != nil || len(members) == 0 {

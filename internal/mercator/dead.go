@@ -50,7 +50,7 @@ func (s *Core) MarkDead(l *Lease) uint64 {
 	return l.Dead
 }
 
-// PurgeHost takes a host's dead records out, for as many steps. It returns the steps that are
+// PurgeHost takes a host's dead records out, in up to that many steps. It returns the steps that are
 // left, and whether it is done, or must wait until what is being read has arrived.
 func (s *Core) PurgeHost(id uint32, d *tombstone.Tombstone, at *Ring, steps int, now int64) (left int, done, wait bool) {
 	if steps, done, wait = s.purgeWaiting(id, d, steps, now); done {
@@ -102,7 +102,7 @@ func (t *tables) deadHead(q *Queue, d *tombstone.Dead) bool {
 	return q.Waiting > 0 && t.Fifo.HeadDead(&q.Queue, fifo.Dead{Seq: d.Seq, Block: d.Block})
 }
 
-// purge takes dead records from the head of a queue, for as many steps, and its
+// purge takes dead records from the head of a queue, in up to that many steps, and its
 // token away if none is left. It returns the steps that are left, and whether the
 // head is alive now or the queue empty. Its host is in no structure, or unbound.
 func (s *Core) purge(qid uint32, d *tombstone.Dead, steps int) (int, bool) {
@@ -226,7 +226,7 @@ func (s *Core) sweep(d *tombstone.Tombstone, at *sweepAt, steps int, now int64) 
 	return at.host >= s.Hosts.Top && at.lease >= s.Leases.Top, false
 }
 
-// FreeUnpurged puts hosts behind number at back, for as many steps, that were left to a sweep which had
+// FreeUnpurged puts hosts behind number at back, in up to that many steps, that were left to a sweep which had
 // been there, because of a part that was finished later. It reports whether it is done.
 func (s *Core) FreeUnpurged(at *uint32, steps int, now int64) (done bool) {
 	for ; *at < s.Hosts.Top && s.Places[Unpurged] > 0 && steps > 0; steps-- {

@@ -100,7 +100,7 @@ type Ring struct {
 	left  int    // to be looked at
 }
 
-// purgeScheduled takes dead records of a host out of the heap of scheduled ones, for as many steps. What it
+// purgeScheduled takes dead records of a host out of the heap of scheduled ones, in up to that many steps. What it
 // has looked at goes to the end of its ring, so that all are looked at once. It returns the steps that are
 // left, and whether it is done.
 func (s *Core) purgeScheduled(id uint32, d *tombstone.Tombstone, at *Ring, steps int, now int64) (int, bool) {

@@ -12,7 +12,7 @@ import (
 // Deletion is a tombstone that is being committed, or has a row, and what is known of its sweep.
 type Deletion struct {
 	Tombstone        // its number is 0 until it is being committed
-	Tried     func() // called when it was swept for the first time, or the frontier closed
+	Tried     func() // called after each sweep, and when the frontier is closed
 	Counted   bool   // no count is dead
 	written   uint32 // block, as its row has it
 	batch     uint64 // that it was committed with, or a later one
@@ -30,7 +30,7 @@ func NewDeletion(d row.Deletion) *Deletion {
 func (d *Deletion) Number(seq uint64, block uint32) { d.Seq, d.Block, d.written = seq, block, block }
 
 // Deletions is the deletions in force, and those that have a row: a row stays until nothing older is left
-// on disk. The zero value is empty.
+// on disk. The zero value is empty; Changed must be set before anything is in force.
 type Deletions struct {
 	InForce Set              // their dead records are in memory
 	Stored  Set              // those that have a row
@@ -53,8 +53,8 @@ func (l *Deletions) Enact(d *Deletion, block uint32, batch uint64, stored bool) 
 // All copies the list of those that have a row.
 func (l *Deletions) All() []*Deletion { return slices.Clone(l.list) }
 
-// EndSweep ends the sweep of a deletion, which is in force no more. It reports false if a dead record came
-// back meanwhile: then another sweep must follow.
+// EndSweep ends the sweep of a deletion: it is in force no more. If a dead record came back meanwhile it stays
+// in force, EndSweep reports false, and another sweep must follow.
 func (l *Deletions) EndSweep(d *Deletion) bool {
 	if d.swept, d.again = !d.again, false; d.swept {
 		l.InForce.Remove(&d.Tombstone)
