@@ -390,6 +390,28 @@ func (s *shared) priority(e Entry, h History) (uint8, error) {
 	return uint8(p), nil
 }
 
+// lockRoom decides as roomLocked does, and takes the lock unless it returns an error. Before it refuses, it gives
+// back what the budget counts and nothing needs any more: as long as calls are refused there may be no commit,
+// and no round, to do that. Hosts may leave, once their rows are written, and the merges that the last
+// checkpoint foresaw may be over.
+func (f *Frontier) lockRoom(o *op) (<-chan struct{}, error) {
+	f.mu.Lock()
+	wait, err := f.roomLocked(o)
+	if err != nil && f.opts.Spill != nil && !f.closed {
+		f.mu.Unlock()
+		f.letHostsLeave(o.ctx)
+		f.lockMeasured()
+		wait, err = f.roomLocked(o)
+	}
+	if f.closed {
+		err = ErrClosed
+	}
+	if err != nil {
+		f.mu.Unlock()
+	}
+	return wait, err
+}
+
 // roomLocked decides whether o may be admitted: at once (nil, nil), after waiting for the
 // channel, or not at all.
 func (s *shard) roomLocked(o *op) (<-chan struct{}, error) {

@@ -188,28 +188,6 @@ func (s *shard) residentLimitLocked() int64 {
 	return min(s.opts.MemoryBudget-s.footprint-s.fixedLocked()-minPopular, max(s.opts.MemoryBudget/4, minResident/4))
 }
 
-// lockRoom decides as roomLocked does, and takes the lock unless it returns an error. Before it refuses, it gives
-// back what the budget counts and nothing needs any more: as long as calls are refused there may be no commit,
-// and no round, to do that. Hosts may leave, once their rows are written, and the merges that the last
-// checkpoint foresaw may be over.
-func (f *Frontier) lockRoom(o *op) (<-chan struct{}, error) {
-	f.mu.Lock()
-	wait, err := f.roomLocked(o)
-	if err != nil && f.opts.Spill != nil && !f.closed {
-		f.mu.Unlock()
-		f.letHostsLeave(o.ctx)
-		f.lockMeasured()
-		wait, err = f.roomLocked(o)
-	}
-	if f.closed {
-		err = ErrClosed
-	}
-	if err != nil {
-		f.mu.Unlock()
-	}
-	return wait, err
-}
-
 // letHostsLeave commits the rows of hosts that need not be in memory until no more leave.
 func (f *Frontier) letHostsLeave(ctx context.Context) {
 	c := f.core
