@@ -166,11 +166,6 @@ func (f *Frontier) between(fn func() error) error {
 	return err
 }
 
-// eachCount calls fn with counts. If they are in memory the lock is held.
-func (f *Frontier) eachCount(prefix, from string, fn func(key, host string, crawl uint32, n row.Count) bool) error {
-	return f.core.Counts.Each(prefix, from, fn)
-}
-
 // sweepCounts drops the counts that d has left dead, some at a time.
 func (f *Frontier) sweepCounts(d *tombstone.Deletion) {
 	if f.core.Counts == nil {

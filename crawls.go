@@ -198,7 +198,7 @@ func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueSta
 		for most := 16; ; most = min(2*most, f.core.CountsAtOnce()) {
 			err := f.readCounted(func() error {
 				some = some[:0]
-				return f.eachCount(prefix, from, func(key, host string, _ uint32, n row.Count) bool {
+				return f.core.Counts.Each(prefix, from, func(key, host string, _ uint32, n row.Count) bool {
 					some = append(some, queue{key: key, host: host, n: n})
 					return len(some) < most
 				})

@@ -91,7 +91,7 @@ func (c *Changes) Add(host string, crawl uint32, x Numbers, n int64) {
 	c.list[i].Numbers.Add(x, n)
 }
 
-// Delete adds a deletion, which has its number: what it concerns of that which was added before goes.
+// Delete adds a deletion, which has its number, and takes out the changes before it that it concerns.
 func (c *Changes) Delete(d *tombstone.Tombstone) {
 	for i := range c.list {
 		if x := &c.list[i]; d.Contains(hostkey.Bytes(x.host), x.crawl) {
@@ -316,11 +316,11 @@ type Dead struct {
 // where to go on. It must not be called during a batch.
 func (t *Table) FindDead(d *tombstone.Tombstone, crawls []uint32, from string, most int) (dead []Dead, rest []uint32, next string, err error) {
 	for n := 0; n < most && len(crawls) > 0; {
-		prefix, next := row.CountsOf(crawls[0])+hostkey.Reversed(d.Scope.Name), ""
+		prefix, more := row.CountsOf(crawls[0])+hostkey.Reversed(d.Scope.Name), ""
 		n++
 		err := t.Each(prefix, from, func(key, host string, crawl uint32, x row.Count) bool {
 			if n >= most {
-				next = key
+				more = key
 				return false
 			}
 			n++
@@ -332,7 +332,7 @@ func (t *Table) FindDead(d *tombstone.Tombstone, crawls []uint32, from string, m
 		if err != nil {
 			return nil, nil, "", err
 		}
-		if from = next; next == "" {
+		if from = more; more == "" {
 			crawls = crawls[1:]
 		}
 	}

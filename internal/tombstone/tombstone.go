@@ -137,8 +137,7 @@ func (s *Set) Remove(t *Tombstone) {
 	s.count(at, -1)
 }
 
-// replace adds a tombstone, and removes and returns the one of the same target, of which there is at
-// most one; nil if there is none.
+// replace adds a tombstone, and removes and returns the one of the same target; nil: there was none.
 func (s *Set) replace(t *Tombstone) *Tombstone {
 	var former *Tombstone
 	if d := s.dead[t.target()]; d != nil {

@@ -32,7 +32,7 @@ var crashRounds = flag.Int("frontier.crash-rounds", 2, "how often TestKill kills
 // report is what a process reported before it died.
 type report struct {
 	added, done map[crashURL]bool
-	leased      map[crashURL]int  // so many times: the end of a lease may be reported after the beginning of the next
+	leased      map[crashURL]int  // how often: the end of a lease may be reported after the beginning of the next
 	bundled     map[crashURL]bool // was handed out with others: if ends of a bundle fail, the last is the first that comes again
 	unsure      map[crashURL]bool // was leased when the process died: a Done may have been durable, and not reported
 	rests       map[string]time.Time
