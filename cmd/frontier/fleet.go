@@ -98,7 +98,7 @@ func stopMachine(ctx context.Context, cmd *cli.Command, dir string) error {
 func drainCommand() *cli.Command {
 	return &cli.Command{
 		Name: "drain", Usage: "let a machine of a fleet hand the frontier over, and take it no more until it is started again",
-		Flags: []cli.Flag{dirFlag, jsonFlag, &cli.BoolFlag{Name: "back", Usage: "let it take the frontier again"}},
+		Flags: []cli.Flag{dirFlag(), jsonFlag(), &cli.BoolFlag{Name: "back", Usage: "let it take the frontier again"}},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			if err := noMore(cmd.Args().Slice()); err != nil {
 				return err
@@ -130,7 +130,7 @@ func drainCommand() *cli.Command {
 func memberCommand() *cli.Command {
 	return &cli.Command{
 		Name: "member", ArgsUsage: "[NAME=HOST:PORT]", Usage: "let a machine with a new folder take part in a fleet, or in place of one that lost its disk",
-		Flags: []cli.Flag{dirFlag, jsonFlag, &cli.StringFlag{Name: "remove", Usage: "machine `NAME`, which was stopped or died, takes part no more"}},
+		Flags: []cli.Flag{dirFlag(), jsonFlag(), &cli.StringFlag{Name: "remove", Usage: "machine `NAME`, which was stopped or died, takes part no more"}},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			out, args := cmd.String("remove"), cmd.Args().Slice()
 			name, at, ok := strings.Cut(strings.Join(args, " "), "=")

@@ -242,7 +242,7 @@ func recorded(cmd *cli.Command) (dir string, err error) {
 func endsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ends", Usage: "list what became of URLs, the newest first",
-		Flags: append([]cli.Flag{dirFlag, jsonFlag, &cli.IntFlag{Name: "n", Value: 20, Usage: "`number` of rows at most; 0: all"},
+		Flags: append([]cli.Flag{dirFlag(), jsonFlag(), &cli.IntFlag{Name: "n", Value: 20, Usage: "`number` of rows at most; 0: all"},
 			&cli.BoolFlag{Name: "failed", Usage: "only what failed and what was given up: -outcome failed,given-up"},
 			&cli.BoolFlag{Name: "links", Usage: "links that were not taken, too"}}, endsFlags()...),
 		Action: func(_ context.Context, cmd *cli.Command) error {

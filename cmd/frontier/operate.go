@@ -24,10 +24,14 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 )
 
-var (
-	dirFlag  = &cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Usage: "`folder` that keeps the crawl", Sources: cli.EnvVars("FRONTIER_DIR")}
-	jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON, for programs"}
-)
+// dirFlag returns a new flag each time: a flag holds its value, and commands may run beside each other.
+func dirFlag() cli.Flag {
+	return &cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Usage: "`folder` that keeps the crawl", Sources: cli.EnvVars("FRONTIER_DIR")}
+}
+
+func jsonFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", Usage: "print JSON, for programs"}
+}
 
 // operation is a command's work on a crawl.
 type operation func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error
@@ -44,7 +48,7 @@ func looking(name, args, usage string, run operation, flags ...cli.Flag) *cli.Co
 
 func reaching(reach func(context.Context, string) (*reached, error), name, args, usage string, run operation, flags ...cli.Flag) *cli.Command {
 	return &cli.Command{
-		Name: name, ArgsUsage: args, Usage: usage, Flags: append([]cli.Flag{dirFlag, jsonFlag}, flags...),
+		Name: name, ArgsUsage: args, Usage: usage, Flags: append([]cli.Flag{dirFlag(), jsonFlag()}, flags...),
 		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
 			if given := cmd.Args().Slice(); args == "" || args[0] == '[' { // none, or one at most
 				if err := noMore(given[min(len(args), 1, len(given)):]); err != nil {
@@ -485,7 +489,7 @@ func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 
 func repairCommand() *cli.Command {
 	return &cli.Command{
-		Name: "repair", ArgsUsage: "NEW-FOLDER", Usage: "rescue what can be read of a damaged crawl into a new folder", Flags: []cli.Flag{dirFlag, jsonFlag},
+		Name: "repair", ArgsUsage: "NEW-FOLDER", Usage: "rescue what can be read of a damaged crawl into a new folder", Flags: []cli.Flag{dirFlag(), jsonFlag()},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			if cmd.NArg() != 1 {
 				return usageError("repair: into which new folder?")

@@ -463,3 +463,14 @@ func TestThePageIsWhereItWasAskedFor(t *testing.T) {
 		assert.Equal(t, warned, strings.Contains(stderr, "other machines can reach the page"), "%s: %s", page, stderr)
 	}
 }
+
+func TestCommandsBesideEachOtherShareNoFlag(t *testing.T) {
+	one, other := newRoot(new(int)), newRoot(new(int))
+	for _, c := range one.Commands {
+		for _, f := range c.Flags {
+			for _, g := range other.Command(c.Name).Flags {
+				assert.NotSame(t, f, g, "-%s of %s", f.Names()[0], c.Name)
+			}
+		}
+	}
+}

@@ -49,7 +49,7 @@ func planCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "plan",
 		Usage: "estimate the budget with which a recrawl sees every page in time",
-		Flags: []cli.Flag{dirFlag, jsonFlag,
+		Flags: []cli.Flag{dirFlag(), jsonFlag(),
 			&cli.IntFlag{Name: "periods", Value: 14, Usage: "`number` of periods within which every page is to be seen"},
 			&cli.DurationFlag{Name: "period", Value: 24 * time.Hour, Usage: "`time` that a period has"},
 			&cli.GenericFlag{Name: "budget", Value: &getter{&budget}, HideDefault: true, Usage: "`fetches` per second, or 1000/m, 50000/h, 1000000/d, to plan with (default: the crawl's)"},

@@ -39,7 +39,7 @@ func topCommand() *cli.Command {
 		}
 		return err
 	}, every)
-	c.Flags = []cli.Flag{dirFlag, every} // for JSON there is status -json
+	c.Flags = []cli.Flag{dirFlag(), every} // for JSON there is status -json
 	return c
 }
 
