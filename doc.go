@@ -253,5 +253,5 @@ package frontier
 // tests), reply and failure (what an answer of a server means), media (its type and encoding), lenient
 // (odd ones made well formed), jsonl (lines of JSON), addrgroup (hosts of one address), urllist (lists of URLs), unit
 // (durations without one), faults (all that is wrong with settings), tempfile (files that a kill leaves nowhere), lasting (when a
-// process has ended).
+// process has ended), rendezvous (which of several nodes has a name).
 // "go run ./internal/layers" draws all packages and who imports whom.

@@ -13,7 +13,7 @@
 //
 // # Which part has a host
 //
-// The names of the parts decide, by rendezvous hashing (package crawler/partition), and not their
+// The names of the parts decide, by rendezvous hashing, and not their
 // addresses. All hosts below one domain are at one part: the domain is the shortest end of the host's
 // name that is no public suffix, so that a rule or a limit of *.example.org, and of everything below it, is
 // exact. All routers need the same names, and they must not change while the parts have URLs.

@@ -24,10 +24,10 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/console"
-	"github.com/seed-7440039f/frontier/crawler/partition"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/rendezvous"
 	"github.com/seed-7440039f/frontier/serve"
 )
 
@@ -60,7 +60,7 @@ type Router struct {
 	o      Options
 	parts  []*part // by name
 	by     map[string]*part
-	nodes  *partition.Nodes
+	nodes  *rendezvous.Nodes
 	typed  *urlnorm.Normalizer
 	client *http.Client
 	// consoles asks the Consoles of the parts.
@@ -123,7 +123,7 @@ func New(o Options) (*Router, error) {
 	if err := wrong.Of("route: options"); err != nil {
 		return nil, err
 	}
-	r.nodes, r.typed = partition.NewNodes(names...), urlnorm.New()
+	r.nodes, r.typed = rendezvous.New(names...), urlnorm.New()
 	r.client = &http.Client{Transport: cmp.Or[http.RoundTripper](o.Transport, &http.Transport{
 		DialContext: (&net.Dialer{Timeout: 3 * time.Second}).DialContext, TLSHandshakeTimeout: 5 * time.Second,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 512, IdleConnTimeout: time.Minute, DisableCompression: true,
