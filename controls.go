@@ -94,7 +94,7 @@ func (f *Frontier) RuleOf(host string) Rule {
 }
 
 // Rules returns all rules of hosts as they are when the loop begins: that of All, then
-// those of domains and hosts in domain order. Crawls have theirs in CrawlStats.
+// those of domains and hosts in domain order. A crawl has its own: see Rule.
 func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
 	return func(yield func(Scope, Rule) bool) {
 		for r := range f.controls.All(f.date(f.opts.Clock.Now())) {
@@ -396,6 +396,20 @@ func (f *Frontier) changeHost(what, host string, create bool, change func(id uin
 		f.noteLocked(o, id, h.Due, h.Why, f.last)
 	}
 	return f.submitAndUnlock(o)
+}
+
+const (
+	orderHostsAtOnce = 64 // hosts that are put in order under one lock
+	sweepAtOnce      = 32 // hosts that a sweep visits under one lock
+)
+
+// orderHosts makes the order of all hosts if there is none.
+func (s *shard) orderHosts() {
+	for done := false; !done; {
+		s.mu.Lock()
+		done = s.closed || s.core.OrderSome(orderHostsAtOnce)
+		s.mu.Unlock()
+	}
 }
 
 // sweepHosts calls fn with the hosts in memory of a scope, in domain order, a few under

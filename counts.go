@@ -23,15 +23,6 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// QueueStats has the numbers of URLs of a host within a crawl, by state. URLs whose change is on
-// its way to the disk count as leased.
-type QueueStats struct {
-	Waiting, Scheduled, Leased, Finished int64
-}
-
-// errNotCounted is returned by calls that need Options.Count.
-var errNotCounted = errors.New("frontier: queues are not counted: Options.Count is not set")
-
 // countGroupLocked begins to count what the ops of a batch change, and what was found. The ops have
 // their numbers.
 func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
@@ -334,4 +325,23 @@ func btoi(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// readOutdated searches the disk for records that a Force has replaced, while that is cheap.
+func (f *Frontier) readOutdated() {
+	for range 2 * sweepAtMost {
+		f.mu.Lock()
+		t := &f.core.Timed
+		cheap := f.opts.Spill != nil && !f.closed && (f.notes.Unswept() || f.notes.Sweeping()) && t.Len() > 0 && t.Len() <= sweepAtMost
+		f.mu.Unlock()
+		if !cheap || !f.readTimed(true) {
+			break
+		}
+	}
+	f.mu.Lock() // another reader may have found them
+	wait := len(f.core.Found)+len(f.core.Finding) > 0
+	f.mu.Unlock()
+	if wait {
+		_ = f.between(func() error { return nil }) // a failure is the commit's to report
+	}
 }

@@ -134,7 +134,7 @@
 //
 // [Options.OnEvent] and the logger get an [Event] for what happens outside the calls.
 // [Frontier.Stats] returns totals, rates and waiting times, for logs (slog.LogValuer) and
-// package expvar (json.Marshaler).
+// package expvar (json.Marshaler). Package inspect describes hosts, URLs, crawls and groups.
 //
 // # Time
 //
@@ -225,7 +225,6 @@ package frontier
 //	controls.go     Scope; Pause, BlockUntil, UpdateRule, Forget    -> control: changes under way
 //	rules.go        Rule; settings of groups of hosts               -> control: what is in force; rule; mercator: hosts that are withheld
 //	limits.go       limits                                          -> limit, quota
-//	crawls.go       crawls: weight, pause, limits; QueueStats, Queues
 //	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count; mercator: gathering it
 //	delete.go       Delete, DeleteWith, and the goroutine that sweeps       -> tombstone; mercator: what is dead
 //	force.go        Force and CrawlNow of a URL that is known       -> view
@@ -240,9 +239,7 @@ package frontier
 //
 // Reading it:
 //
-//	view.go         Host, Hosts, HostNames, Largest, Upcoming       -> hostorder, view
-//	urls.go         URLs of a host, Scan                            -> view
-//	urlstatus.go    Status of one URL                               -> view, timed
+//	look.go         what package inspect needs: the lock, reads from disk    -> view, hostorder
 //	watch.go        Stats and Event, and the call of OnEvent        -> attrs: figures as logs and JSON; measure; notify: the queue of events
 //	export.go       Export: gathers what is written           -> dump: the lines and their order
 //	import.go       Import: what a line changes, and whose key it is -> dump: reading lines

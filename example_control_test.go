@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 )
@@ -68,7 +69,7 @@ func ExampleFrontier_BlockUntil() {
 	if err := f.BlockUntil(frontier.Domain("a.example"), clock.Now().Add(16*time.Hour)); err != nil {
 		log.Fatal(err)
 	}
-	h, err := f.Host(ctx, "www.a.example")
+	h, err := inspect.New(f).Host(ctx, "www.a.example")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func ExampleFrontier_UpdateRule_limits() {
 		lease, again, err := f.TryNext()
 		switch {
 		case errors.Is(err, frontier.ErrNotDue):
-			used, _ := f.Used(a)
+			used, _ := inspect.New(f).Used(a)
 			fmt.Println(used.Served, "served; again in", again.Sub(clock.Now()))
 			clock.Set(again)
 		case errors.Is(err, frontier.ErrExhausted):
@@ -265,8 +266,8 @@ func ExampleCrawl() {
 			log.Fatal(err)
 		}
 	}
-	for _, id := range f.Crawls() {
-		s, _ := f.CrawlStats(id)
+	for _, id := range inspect.New(f).Crawls() {
+		s, _ := inspect.New(f).Crawl(id)
 		fmt.Println("crawl", id, "has had", s.HandedOut, "and has", s.Waiting)
 	}
 	n, err := f.Delete(ctx, frontier.Crawl(1))
@@ -314,7 +315,7 @@ func ExampleFrontier_Join() {
 			}
 		}
 	}
-	g, _ := f.Group("192.0.2.1")
+	g, _ := inspect.New(f).Group("192.0.2.1")
 	fmt.Println("again in", g.Due.Sub(clock.Now()))
 	// Output:
 	// a.example is contacted
@@ -335,12 +336,12 @@ func ExampleFrontier_Assign() {
 			log.Fatal(err)
 		}
 	}
-	h, err := f.Host(ctx, "b.example")
+	h, err := inspect.New(f).Host(ctx, "b.example")
 	fmt.Println(h.Group, err)
 	if err := f.Forget("b.example"); err != nil { // with all else that was learned
 		log.Fatal(err)
 	}
-	h, err = f.Host(ctx, "b.example")
+	h, err = inspect.New(f).Host(ctx, "b.example")
 	fmt.Println(h.Group == "", errors.Is(err, frontier.ErrUnknownHost) || err == nil)
 	// Output:
 	// hoster <nil>
@@ -390,12 +391,12 @@ func ExampleFrontier_UpdateRule_hostLimits() {
 			log.Fatal(err)
 		}
 	}
-	h, err := f.Host(ctx, "a.example")
+	h, err := inspect.New(f).Host(ctx, "a.example")
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(h.Waiting, "waits; reason:", h.Reason, "for", h.Until.Sub(h.Used.Since))
-	used, _ := f.Used(frontier.Domain("example"))
+	used, _ := inspect.New(f).Used(frontier.Domain("example"))
 	fmt.Println(used.Served, "pages,", used.Bytes, "bytes")
 	if err := f.Close(); err != nil {
 		log.Fatal(err)
@@ -487,27 +488,6 @@ func ExampleFrontier_Take() {
 	// http://a.example/1 1s
 	// http://a.example/2 1s
 	// http://b.example/ 0s
-}
-
-// Politeness that is owed to another host than the URL's own.
-func ExampleFrontier_Status_host() {
-	ctx := context.Background()
-	f, err := frontier.Open(ctx, frontier.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer f.Close()
-	e := frontier.Entry{URL: "doi:10.1000/182", Host: "api.example"}
-	if _, err := f.Add(ctx, e); err != nil {
-		log.Fatal(err)
-	}
-	s, err := f.Status(ctx, e)
-	fmt.Println(s.State, s.Host, err)
-	l, err := f.Next(ctx)
-	fmt.Println(l.Entry.URL, l.Host, err)
-	// Output:
-	// waiting api.example <nil>
-	// doi:10.1000/182 api.example <nil>
 }
 
 // What a host has in one of two crawls is deleted.

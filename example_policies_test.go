@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 )
@@ -119,7 +120,7 @@ func ExamplePrioritizerFunc() {
 	if err := f.Done(lease, frontier.Outcome{Result: frontier.Changed, Next: tomorrow}); err != nil {
 		log.Fatal(err)
 	}
-	s, err := f.Status(ctx, frontier.Entry{URL: "http://a.example/news"})
+	s, err := inspect.New(f).Status(ctx, frontier.Entry{URL: "http://a.example/news"})
 	fmt.Println("was", lease.Priority, "- is", s.Priority, s.State, err)
 	// Output:
 	// was 2 - is 3 scheduled <nil>

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 )
@@ -121,7 +122,7 @@ func ExampleOptions_normalize() {
 		frontier.Entry{URL: "mailto:me@a.example"},
 	)
 	fmt.Println(n, "new;", err)
-	s, err := f.Status(ctx, frontier.Entry{URL: "http://a.example/x/.."})
+	s, err := inspect.New(f).Status(ctx, frontier.Entry{URL: "http://a.example/x/.."})
 	fmt.Println(s.Entry.URL, s.State, err)
 	// Output:
 	// 1 new; frontier: entry 2 "mailto:me@a.example": scheme cannot be crawled
@@ -303,7 +304,7 @@ func ExampleFrontier_Contact() {
 	if err := f.Done(lease, frontier.Outcome{CrawlDelay: 5 * time.Second}); err != nil {
 		log.Fatal(err)
 	}
-	h, err := f.Host(ctx, "a.example")
+	h, err := inspect.New(f).Host(ctx, "a.example")
 	if err != nil {
 		log.Fatal(err)
 	}

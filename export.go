@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/dump"
@@ -447,4 +448,75 @@ func (x *exporter) copyUsedLocked(of limit.Subject, take func(storage.Row)) {
 	if r, ok := x.f.core.Limits.Row(of); ok {
 		take(r)
 	}
+}
+
+// scan calls take with every record of a scope.
+func (f *Frontier) scan(ctx context.Context, s Scope, take func(q *storage.Queue, due int64, body []byte) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x := &exporter{Writer: dump.NewWriter("", 0), f: f, ctx: ctx, scope: s}
+	x.Source, x.NoMarks = x, true
+	if f.opts.Spill == nil {
+		err = x.scanMemory(take)
+	} else {
+		err = x.scanStore(take)
+	}
+	if err != nil && f.isClosed() {
+		return ErrClosed
+	}
+	return err
+}
+
+func (x *exporter) scanStore(take func(q *storage.Queue, due int64, body []byte) error) error {
+	s, err := x.f.opts.Spill.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	return dump.EachURL(s, x, x.AddMark, func(q *storage.Queue, due int64, body []byte) error {
+		return take(&storage.Queue{Host: strings.Clone(q.Host), Crawl: q.Crawl, Priority: q.Priority}, due, body)
+	})
+}
+
+// scanMemory copies all URLs under the lock, and takes them then.
+func (x *exporter) scanMemory(take func(q *storage.Queue, due int64, body []byte) error) error {
+	type copied struct {
+		queue int
+		due   int64
+		end   int // of its body
+	}
+	var (
+		queues []storage.Queue
+		urls   []copied
+		bodies []byte
+	)
+	x.url = func(q *storage.Queue, due int64, body []byte) error {
+		if n := len(queues); n == 0 || queues[n-1] != *q {
+			c := *q
+			c.Host = strings.Clone(q.Host)
+			queues = append(queues, c)
+		}
+		bodies = append(bodies, body...)
+		urls = append(urls, copied{len(queues) - 1, due, len(bodies)})
+		return nil
+	}
+	f := x.f
+	f.mu.Lock()
+	closed := f.closed
+	if !closed {
+		_ = x.copyURLsLocked() // it cannot fail
+	}
+	f.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	from := 0
+	for _, u := range urls {
+		if err := take(&queues[u.queue], u.due, bodies[from:u.end]); err != nil {
+			return err
+		}
+		from = u.end
+	}
+	return nil
 }

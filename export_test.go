@@ -3,13 +3,9 @@
 package frontier
 
 import (
-	"context"
-
 	"github.com/seed-7440039f/frontier/internal/mercator"
-	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
-	"github.com/seed-7440039f/frontier/internal/view"
 )
 
 // Homeless returns how many bytes of records in memory have no home in a block.
@@ -24,38 +20,6 @@ func (f *Frontier) Looked() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.core.Moves.Looked()
-}
-
-// WalkURLs lists what waits of a host, with steps so short, and calls between
-// without the lock after each of them.
-func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []string, err error) {
-	l := urlListing{f: f, ctx: context.Background()}
-	f.mu.Lock()
-	w := view.Begin(f.core, host, 0)
-	for f.core.Fifo.Step(w.Walk, steps) {
-		f.mu.Unlock()
-		between()
-		f.mu.Lock()
-	}
-	f.core.EndWalk(w.Walk)
-	f.mu.Unlock()
-	between()
-	if err := w.Read(&f.urlRanges, l.load); err != nil {
-		return nil, err
-	}
-	w.Cut()
-	between()
-	if err := l.drop(w); err != nil {
-		return nil, err
-	}
-	for _, x := range w.Items {
-		b, err := record.Decode(x.Body)
-		if err != nil {
-			return nil, err
-		}
-		urls = append(urls, string(b.URL))
-	}
-	return urls, nil
 }
 
 // Deletions is how many deletions are kept on disk.

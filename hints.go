@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/rise"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/view"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -568,4 +569,18 @@ func (r *risers) raise() {
 		}
 	})
 	r.better, r.held = nil, nil
+}
+
+// walkAtOnce is how many parts and records are visited under one lock.
+const walkAtOnce = view.AtOnce
+
+// walkHostAndUnlock walks a host in steps of walkAtOnce, and calls rest without the lock between them.
+func (s *shard) walkHostAndUnlock(w *fifo.Walk, rest func()) {
+	for s.core.Fifo.Step(w, walkAtOnce) && !s.closed {
+		s.mu.Unlock()
+		rest()
+		s.mu.Lock()
+	}
+	s.core.EndWalk(w)
+	s.mu.Unlock()
 }

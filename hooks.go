@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/mercator"
-	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -36,33 +35,6 @@ func (f hooked) MoveNow(evict bool) error {
 func (f hooked) ReadTimed() {
 	for f.readTimed(true) {
 	}
-}
-
-func (f hooked) Resident(host string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.core.Lookup(f.core.HashOf(host), host) != 0
-}
-
-func (f hooked) GroupOf(host string) string {
-	f.mu.Lock()
-	if id := f.core.Lookup(f.core.HashOf(host), host); id != 0 {
-		defer f.mu.Unlock()
-		if g := f.core.Hosts.At(id).Group; g != 0 {
-			return f.core.GroupName(f.core.Groups.At(g))
-		}
-		return ""
-	}
-	f.mu.Unlock()
-	if f.opts.Spill == nil {
-		return ""
-	}
-	value, found, err := f.opts.Spill.Row(row.HostKey + host)
-	if err != nil || !found {
-		return ""
-	}
-	s, _ := row.ParseHost(host, value)
-	return s.Group
 }
 
 func (f hooked) CommitNow() error {

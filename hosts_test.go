@@ -9,13 +9,14 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // The order has every host in memory, however many come and go while and after it
@@ -71,63 +72,6 @@ func TestHostOrder(t *testing.T) {
 		require.NoError(t, f.Close())
 		require.ErrorIs(t, f.sweepHosts(s, nil), ErrClosed)
 	})
-}
-
-// Whenever hosts come, grow, shrink and go, before, while and after the lists are
-// made, Largest names those that a scan would find.
-func TestLargest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		f, err := Open(context.Background(), Options{Delay: FixedDelay(0)})
-		require.NoError(t, err)
-		url := 0
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch rapid.IntRange(0, 4).Draw(t, "step") {
-			case 0:
-				f.mu.Lock()
-				f.core.Sizes.Grow(rapid.IntRange(1, 5).Draw(t, "n"), f.core.Hosts.Top, f.core.WaitingOf)
-				f.mu.Unlock()
-			case 1:
-				if l, _, err := f.TryNext(); err == nil {
-					require.NoError(t, f.Done(l, Outcome{}))
-				}
-			case 2:
-				checkLargest(t, f, rapid.IntRange(0, 10).Draw(t, "n"))
-			default:
-				host, n := rapid.IntRange(0, 20).Draw(t, "host"), rapid.IntRange(1, 90).Draw(t, "urls")
-				for range n {
-					url++
-					_, err := f.Add(context.Background(), Entry{URL: fmt.Sprintf("http://h%d.example/%d", host, url)})
-					require.NoError(t, err)
-				}
-			}
-			require.NoError(t, f.Check())
-		}
-		require.NoError(t, f.Close())
-		require.Empty(t, f.Largest(3))
-	})
-}
-
-func checkLargest(t *rapid.T, f *Frontier, n int) {
-	want := map[string]int64{}
-	var sizes []int64
-	for id := uint32(1); id <= f.core.Hosts.Top; id++ {
-		if h := f.core.Hosts.At(id); h.Waiting > 0 {
-			want[string(f.core.Name(h))] = int64(h.Waiting)
-			sizes = append(sizes, int64(h.Waiting))
-		}
-	}
-	got := f.Largest(n)
-	require.Len(t, got, min(n, len(sizes)))
-	for i, x := range got {
-		require.Equal(t, want[x.Host], x.Waiting)
-		larger := 0
-		for _, s := range sizes {
-			if s > x.Waiting {
-				larger++
-			}
-		}
-		require.LessOrEqual(t, larger, i, "%s with %d URLs is not among the %d largest of %v", x.Host, x.Waiting, i+1, sizes)
-	}
 }
 
 // Two frontiers see the same URLs and hosts as different fingerprints and hashes.

@@ -54,37 +54,9 @@ type Limits struct {
 	Period time.Duration
 }
 
-// Used is what was counted for limits since the present period began.
-type Used struct {
-	Served, Bytes, Errors int64
-	Since                 time.Time // when it began; zero: nothing was counted
-	Until                 time.Time // when it ends; zero: never, or nothing was counted
-}
-
 // ErrLimit is wrapped by the *EntryErrors of entries that Limits.Waiting or
 // Limits.Depth refused. Such a URL is not known: it may be added later.
 var ErrLimit = errors.New("limit reached")
-
-// Used returns what was counted for the Limits of exactly this scope; false if it has
-// none. HostInfo and CrawlStats have the counts of hosts and crawls.
-func (f *Frontier) Used(s Scope) (Used, bool) {
-	s = f.scopeSeen(s)
-	f.lockAdvanced()
-	defer f.mu.Unlock()
-	u, ok := f.core.Limits.Used(s.subject(), f.core.Date(f.last))
-	return f.usedLocked(u), ok
-}
-
-func (s *shared) usedLocked(u limit.Used) Used {
-	if u == (limit.Used{}) {
-		return Used{}
-	}
-	out := Used{Served: u.Served, Bytes: u.Bytes, Errors: u.Errors, Since: s.day(u.Since)}
-	if u.Until != instant.Never {
-		out.Until = s.day(u.Until)
-	}
-	return out
-}
 
 // check returns an error for invalid limits.
 func (l *Limits) check(name string) error {

@@ -14,8 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/test/harness"
 )
 
 func TestMain(m *testing.M) { harness.Main(m) }

@@ -105,7 +105,7 @@ type Options struct {
 	// URLs move to disk, about 35 bytes each beyond URL and Meta, and then take no memory.
 	// Records that were kept stay when a store is opened without Keep. Keep excludes NoDedup.
 	Keep bool
-	// Count keeps exact numbers of URLs for each host within a crawl: see QueueStats and Queues. With a
+	// Count keeps exact numbers of URLs for each host within a crawl: see package inspect. With a
 	// Spill each number is a row of about 30 bytes and the host's key, which is read and written with
 	// the URLs: that costs an Add and a Done some microseconds each, and no memory. Without one each
 	// host with URLs takes about 120 bytes more. An opening with Count counts all URLs anew if the last

@@ -10,13 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 // figure1 is an operator's priority above two that are mixed by p.
@@ -197,7 +199,7 @@ func TestTimesThatAreToldFollowTheClock(t *testing.T) {
 		w.Until(30 * time.Second)
 		l := w.Next()
 		require.Equal(t, harness.Dawn.Add(30*time.Second), l.LeasedAt)
-		x, _ := w.F.Host(t.Context(), "a.example")
+		x, _ := inspect.New(w.F).Host(t.Context(), "a.example")
 		require.Equal(t, harness.Dawn.Add(31*time.Second), x.Due)
 		w.Fetched(l, 0, frontier.Outcome{})
 	})

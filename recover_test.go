@@ -4,11 +4,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/storage"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // What a Spill says of blocks while a frontier is recovered comes to the right parts.

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier/internal/dump"
 	"github.com/seed-7440039f/frontier/internal/hint"
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -24,7 +26,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/storage"
-	"github.com/stretchr/testify/require"
 )
 
 // filled gives each field of a struct, in turn, a value that is not zero, and
@@ -107,8 +108,8 @@ func TestExportHasEverySetting(t *testing.T) {
 	})
 	for _, want := range []Rule{{Weight: 2}, {Paused: On}, {Limits: goldenLimits}} {
 		x := through(func(f *Frontier) error { return f.UpdateRule(Crawl(5), func(r *Rule) { *r = want }) })
-		got, _ := x.CrawlStats(5)
-		require.Equal(t, want, got.Rule)
+		got, _ := x.Rule(Crawl(5))
+		require.Equal(t, want, got)
 	}
 }
 
@@ -118,8 +119,7 @@ func TestExportHasEverySettingOfGroups(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, a.SetGroup("g", s.(GroupSettings)))
 		x := throughExport(t, a)
-		got, _ := x.Group("g")
-		require.Equal(t, s, got.Settings, field)
+		require.Equal(t, s, inside{x}.SettingsOf("g"), field)
 	})
 }
 

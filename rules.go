@@ -95,6 +95,34 @@ func ruleIn(x control.Rule) Rule {
 	return r
 }
 
+// ruleOfCrawl is a crawl's settings as Rule returns them.
+func ruleOfCrawl(s row.CrawlSettings) Rule {
+	r := Rule{Limits: Limits(s.Limits)}
+	if s.Weight != 1 {
+		r.Weight = s.Weight
+	}
+	if s.Paused {
+		r.Paused = On
+	}
+	return r
+}
+
+// ofCrawl is the inverse of ruleOfCrawl.
+func (r *Rule) ofCrawl() row.CrawlSettings {
+	return row.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == On, Limits: r.Limits.quota()}
+}
+
+// CheckCrawl returns an error for a rule that no crawl can have.
+func (r Rule) CheckCrawl() error {
+	var wrong faults.List
+	wrong.Add(r.Limits.check("Limits"))
+	wrong.If(r.Weight < 0 || r.Weight > row.MaxWeight, "Weight is %d; want 1 to %d, or 0 for 1", r.Weight, row.MaxWeight)
+	wrong.If(r.Paused > Off, "Paused is %d; want Unset, On or Off", r.Paused)
+	r.Weight, r.Paused, r.Limits = 0, Unset, Limits{}
+	wrong.If(r != (Rule{}), "a crawl has Weight, Paused and Limits; the other settings are of hosts")
+	return errors.Join(wrong...)
+}
+
 // GroupSettings are the politeness settings of a group of hosts. The zero value has the defaults.
 type GroupSettings struct {
 	// Delay determines how long a slot of the group is left alone after a contact: a
@@ -103,15 +131,6 @@ type GroupSettings struct {
 	// Concurrency is how many of the group's hosts may be contacted at once, 1 to
 	// 1024. Each slot keeps its own distance. Zero means 1.
 	Concurrency int
-}
-
-// GroupInfo describes a group.
-type GroupInfo struct {
-	Settings GroupSettings // as they were set; zero fields are at their defaults
-	Hosts    int           // in memory that belong to it
-	Leased   int           // slots in use: leases, and hosts that are about to be served
-	Queued   int           // hosts that only the group keeps from being contacted
-	Due      time.Time     // when it may be contacted next, if a slot is not in use; zero: its clock is not running
 }
 
 // checkStored says what is wrong with a policy that must be stored; nil is none.
@@ -150,26 +169,6 @@ func (f *Frontier) SetGroup(name string, s GroupSettings) error {
 	o.rows = append(o.rows, f.controls.BeginGroup(name, set, f.last))
 	o.rule = func() { f.controls.SetGroup(name, set) }
 	return f.submitAndUnlock(o)
-}
-
-// Group describes a group. It reports false if nothing is known about it: it has no
-// settings and no hosts in memory, and may be contacted at once.
-func (f *Frontier) Group(name string) (GroupInfo, bool) {
-	f.lockAdvanced()
-	defer f.mu.Unlock()
-	c := f.core
-	set := f.controls.Group(name)
-	x := GroupInfo{Settings: settingsOf(&set.Group)}
-	id := c.GroupNamed(name)
-	if id == 0 {
-		return x, x.Settings != GroupSettings{}
-	}
-	g := c.Groups.At(id)
-	x.Hosts, x.Leased, x.Queued = int(g.Members), int(g.Used), int(g.Waits)
-	if g.Free > 0 {
-		x.Due = f.wall(g.Free)
-	}
-	return x, x.Settings != GroupSettings{} || g.Members > 0 || g.Used > 0 || c.SlotsOf(id).Last() > f.last
 }
 
 // stored is what the row of a group says is set.

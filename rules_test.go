@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier/internal/row"
 )
 
 // drawRule draws a rule that may be set at start.

@@ -11,7 +11,6 @@ package frontier
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -67,21 +66,6 @@ func (s *shard) tellTroubleLocked(h *mercator.Host, old, t *trouble.State, own b
 // says nothing about the host's server, and a 5xx may be due to the page.
 func slowing(k Failure) bool {
 	return k == FailureConnect || k == FailureTimeout || k == FailureUnavailable || k == FailureTooMany
-}
-
-// BackoffState is a host's back-off and quarantine. The zero value is that of a host without failures.
-type BackoffState struct {
-	Step     int           // of its back-off; 0: it is not slowed down
-	Gap      time.Duration // least time between its contacts, for its failures alone
-	Lanes    int           // leases it may have at once; 0: as many as are set
-	Failures int           // failed contacts in a row
-	Relapses int           // how often a step was undone too early
-	Probes   int           // number of the quarantine's interval, from 1; 0: it is in none
-}
-
-func stateOf(cfg *mercator.Config, t *trouble.State) BackoffState {
-	gap, _ := cfg.GapOf(t)
-	return BackoffState{int(t.Step), gap, int(t.Lanes), int(t.Fails), int(t.Relapses), int(t.Probes)}
 }
 
 // spareLocked keeps the URL of a failed probe, and its tries, unless they count.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/client"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/serve"
 )
 
@@ -216,7 +217,7 @@ func TestMachineThatIsOff(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, c.SetStanding("a.example", 1))
 		assert.WithinRange(t, time.Now(), began.Add(20*time.Second), began.Add(21*time.Second))
-		h, err := f.Host(t.Context(), "a.example")
+		h, err := inspect.New(f).Host(t.Context(), "a.example")
 		require.NoError(t, err)
 		assert.Equal(t, 1, h.Standing)
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // hostInfo is a host in JSON.
@@ -40,14 +41,14 @@ type hostInfo struct {
 
 // Host returns the server's state of a host: its URLs, leases and clocks, and the effect of its failures.
 // Its times are by this machine's clock. Rule, Used, Queues, Reason and Until are not set.
-func (c *Client) Host(ctx context.Context, host string) (frontier.HostInfo, error) {
+func (c *Client) Host(ctx context.Context, host string) (inspect.Host, error) {
 	var w hostInfo
 	q, _ := jsonRequest(http.MethodGet, "/v1/hosts/"+url.PathEscape(host), nil)
 	if err := c.do(ctx, q, into(&w)); err != nil {
-		return frontier.HostInfo{}, err
+		return inspect.Host{}, err
 	}
 	if w.Known != nil && !*w.Known {
-		return frontier.HostInfo{}, fmt.Errorf("client: %q: %w", host, frontier.ErrUnknownHost)
+		return inspect.Host{}, fmt.Errorf("client: %q: %w", host, frontier.ErrUnknownHost)
 	}
 	now := time.Now()
 	here := func(t time.Time) time.Time { // the server's clock may differ
@@ -56,10 +57,10 @@ func (c *Client) Host(ctx context.Context, host string) (frontier.HostInfo, erro
 		}
 		return now.Add(t.Sub(w.Now))
 	}
-	return frontier.HostInfo{
+	return inspect.Host{
 		Host: w.Host, Waiting: w.Waiting, Scheduled: w.Scheduled, Leased: w.Leased, Deadline: here(w.Deadline), Due: here(w.Due),
 		Group: w.Group, GroupDue: here(w.GroupDue), CrawlDelay: seconds(w.CrawlDelay), Standing: w.Standing, Full: w.Full,
-		Backoff: frontier.BackoffState{Step: w.Backoff.Step, Gap: seconds(w.Backoff.Gap), Failures: w.Backoff.Failures, Probes: w.Backoff.Probes},
+		Backoff: inspect.Backoff{Step: w.Backoff.Step, Gap: seconds(w.Backoff.Gap), Failures: w.Backoff.Failures, Probes: w.Backoff.Probes},
 	}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/client"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // All that an Entry says comes to the server, and back with the lease.
@@ -26,9 +27,9 @@ func TestEntryTravels(t *testing.T) {
 		assert.Equal(t, 3, n)
 		for _, x := range []struct {
 			e     frontier.Entry
-			state frontier.URLState
-		}{{done, frontier.URLFinished}, {later, frontier.URLScheduled}} {
-			s, err := w.f.Status(t.Context(), x.e)
+			state inspect.URLState
+		}{{done, inspect.URLFinished}, {later, inspect.URLScheduled}} {
+			s, err := inspect.New(w.f).Status(t.Context(), x.e)
 			require.NoError(t, err)
 			assert.Equal(t, x.state, s.State)
 		}

@@ -338,7 +338,7 @@ var actions = map[string]action{
 		if r := c.f.RuleOf(host); a.N != 0 && (r.Priority != 0 || r.Priorities != frontier.PriorityMap{}) {
 			text += ", but a rule about its priorities wins"
 		}
-		if _, err := c.f.Host(ctx, host); errors.Is(err, frontier.ErrUnknownHost) {
+		if _, err := c.views.Host(ctx, host); errors.Is(err, frontier.ErrUnknownHost) {
 			text += "; no host of the crawl had this name"
 		}
 		return said(c.f.SetStanding(host, a.N), "%s", text)

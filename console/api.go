@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
 )
@@ -181,7 +182,7 @@ func (c *Console) host(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, &badRequest{err}
 	}
-	h, err := c.f.Host(r.Context(), name)
+	h, err := c.views.Host(r.Context(), name)
 	x := c.hostView(h, c.f.Now())
 	if errors.Is(err, frontier.ErrUnknownHost) {
 		x.Known, x.Why, err = false, c.noURL(r.Context(), name), nil
@@ -205,7 +206,7 @@ func (c *Console) urls(r *http.Request) (any, error) {
 		out.Preparing = true
 		return out, nil
 	}
-	for u, err := range c.f.URLs(r.Context(), scope, after) {
+	for u, err := range c.views.URLs(r.Context(), scope, after) {
 		if err != nil {
 			return nil, refused(err)
 		}
@@ -215,7 +216,7 @@ func (c *Console) urls(r *http.Request) (any, error) {
 		}
 		after = u.Cursor()
 		home, why, parked := c.lot(u.Entry.Crawl)
-		state := frontier.URLWaiting.String()
+		state := inspect.URLWaiting.String()
 		if parked {
 			state = reasonParked
 		}
@@ -238,7 +239,7 @@ func (c *Console) url(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, refused(fmt.Errorf("console: the URL: %w", err))
 	}
-	s, err := c.f.Status(r.Context(), frontier.Entry{URL: u, Crawl: uint32(crawl)})
+	s, err := c.views.Status(r.Context(), frontier.Entry{URL: u, Crawl: uint32(crawl)})
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -249,21 +250,21 @@ func (c *Console) url(r *http.Request) (any, error) {
 	now := c.f.Now()
 	left := Ago(s.Until.Sub(now))
 	switch s.State {
-	case frontier.URLUnknown:
+	case inspect.URLUnknown:
 		x.Why = "it was never admitted"
-	case frontier.URLLeased:
+	case inspect.URLLeased:
 		x.Why = "it is being fetched; its lease ends in " + left
-	case frontier.URLScheduled:
+	case inspect.URLScheduled:
 		x.Priorities, x.Importance = len(c.f.Stats().WaitingBy), c.worth(s.Entry, s.Host)
 		x.Why = "it waits for its time, in " + left
-		h, err := c.f.Host(r.Context(), s.Host)
+		h, err := c.views.Host(r.Context(), s.Host)
 		if err == nil && (h.Due.After(s.Until) || h.GroupDue.After(s.Until)) {
 			x.Why += "; its host is left alone for longer, for " + Ago(max(h.Due.Sub(now), h.GroupDue.Sub(now)))
 		}
 		if err == nil && byHand(h.Reason) {
 			x.Why += "; its host: " + why(h, now)
 		}
-	case frontier.URLKnown:
+	case inspect.URLKnown:
 		x.Why = "it was admitted, and is done for good or given up"
 		if c.o.Parked == nil {
 			break
@@ -273,12 +274,12 @@ func (c *Console) url(r *http.Request) (any, error) {
 		} else if why != "" {
 			x.State, x.Why = reasonParked, why
 		}
-	case frontier.URLFinished:
+	case inspect.URLFinished:
 		x.Why = "it is done, and its record was kept"
-	case frontier.URLWaiting:
+	case inspect.URLWaiting:
 		x.Why = "it waits for its host"
 		x.Priorities, x.Importance = len(c.f.Stats().WaitingBy), c.worth(s.Entry, s.Host)
-		if h, err := c.f.Host(r.Context(), s.Host); err == nil {
+		if h, err := c.views.Host(r.Context(), s.Host); err == nil {
 			if h.Waiting > 1 {
 				x.Why += ", with " + plural(h.Waiting-1, "other")
 			}
@@ -291,7 +292,7 @@ func (c *Console) url(r *http.Request) (any, error) {
 	if x.Ends, err = c.ends(r.Context(), u); err != nil {
 		return nil, refused(err)
 	}
-	if (s.State == frontier.URLKnown || s.State == frontier.URLFinished) && x.State != reasonParked && len(x.Ends) > 0 {
+	if (s.State == inspect.URLKnown || s.State == inspect.URLFinished) && x.State != reasonParked && len(x.Ends) > 0 {
 		x.Why = "it is done: the last request for it " + x.Ends[0].words(now)
 	}
 	return x, nil
@@ -304,7 +305,7 @@ func (c *Console) due(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := HostList{Now: c.f.Now().UTC(), Hosts: []HostRow{}}
-	next, err := c.f.Upcoming(r.Context(), n, false)
+	next, err := c.views.Upcoming(r.Context(), n, false)
 	if err != nil {
 		return nil, refused(err)
 	}

@@ -103,7 +103,7 @@ type HostsQuery struct {
 	Scope  string // empty: all
 	After  string // HostList.Next of the previous part
 	N      int    // most hosts, up to 1000; zero means 100
-	Reason string // only hosts with this frontier.Reason
+	Reason string // only hosts with this inspect.Reason
 	Match  string // only hosts whose name contains this
 	Sort   string // "domain" or empty; or "waiting": most URLs first, in one part
 	Sunk   bool   // only hosts that were moved down

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // countFor is how long an action counts the hosts of its scope.
@@ -37,7 +38,7 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 	name := s.String()
 	if number, isCrawl := strings.CutPrefix(name, "crawl:"); isCrawl {
 		id, _ := strconv.ParseUint(number, 10, 32)
-		all, _ := c.f.CrawlStats(uint32(id))
+		all, _ := c.views.Crawl(uint32(id))
 		return concern{crawl: true, urls: all.Waiting + all.Leased}
 	}
 	switch domain, isDomain := strings.CutPrefix(name, "*."); {
@@ -48,7 +49,7 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 		if x.more = c.f.Stats().Scheduled > 0 || !c.ready(c.ordered); !c.ready(c.ordered) {
 			return x // hosts whose URLs are all scheduled are on disk
 		}
-		for h := range c.f.Hosts(s, "") {
+		for h := range c.views.Hosts(s, "") {
 			if ctx.Err() != nil {
 				x.more = true
 				break
@@ -57,7 +58,7 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 		}
 		name = domain
 	default:
-		h, err := c.f.Host(ctx, name)
+		h, err := c.views.Host(ctx, name)
 		switch {
 		case err == nil:
 			x.hosts, x.urls = 1, h.Waiting+h.Scheduled+int64(h.Leased)
@@ -91,9 +92,9 @@ func (c *Console) over(ctx context.Context, host string) bool {
 	if strings.Contains(name, ":") {
 		name = "[" + name + "]"
 	}
-	for _, crawl := range append([]uint32{0}, c.f.Crawls()...) {
+	for _, crawl := range append([]uint32{0}, c.views.Crawls()...) {
 		for _, scheme := range []string{"http://", "https://"} {
-			if s, err := c.f.Status(ctx, frontier.Entry{URL: scheme + name + "/", Crawl: crawl}); err == nil && s.State != frontier.URLUnknown {
+			if s, err := c.views.Status(ctx, frontier.Entry{URL: scheme + name + "/", Crawl: crawl}); err == nil && s.State != inspect.URLUnknown {
 				return true
 			}
 		}
@@ -173,7 +174,7 @@ func (c *Console) near(name string) (names []string) {
 	}
 	name = strings.ToLower(name)
 	looked, until := 0, time.Now().Add(c.lookFor)
-	for host := range c.f.HostNames(frontier.All(), "") {
+	for host := range c.views.HostNames(frontier.All(), "") {
 		if looked++; len(names) == maxNear || looked > leastLooked && looked%32 == 0 && time.Now().After(until) {
 			break
 		}

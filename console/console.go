@@ -64,6 +64,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/lasting"
 )
 
@@ -172,6 +173,7 @@ type Setting struct {
 // Console is the server's side. It samples the frontier's figures about every second until it is closed.
 type Console struct {
 	f         *frontier.Frontier
+	views     *inspect.Inspector // at f
 	o         Options
 	log       *slog.Logger
 	began     time.Time
@@ -225,7 +227,7 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 	unwatched := o.Watch == nil
 	o.Watch = cmp.Or(o.Watch, NewWatch())
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Console{f: f, o: o, log: o.Logger, began: f.Now(), unwatched: unwatched, scans: make(chan struct{}, maxScans), answers: make(chan struct{}, maxAnswers), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
+	c := &Console{f: f, views: inspect.New(f), o: o, log: o.Logger, began: f.Now(), unwatched: unwatched, scans: make(chan struct{}, maxScans), answers: make(chan struct{}, maxAnswers), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
 	c.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"in": c.in, "since": c.since, "age": c.age})
 	o.Watch.follow(f.Now)
 	s := f.Stats()

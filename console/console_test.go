@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -522,14 +523,14 @@ func TestActionsOnACrawl(t *testing.T) {
 	_, err := w.f.Add(t.Context(), frontier.Entry{URL: "http://crawled.example/", Crawl: 3})
 	require.NoError(t, err)
 	assert.Contains(t, do(console.Action{Do: "pause", Scope: "crawl:3"}).Said, "crawl:3 is paused: 1 URL")
-	x, _ := w.f.CrawlStats(3)
+	x, _ := inspect.New(w.f).Crawl(3)
 	assert.Equal(t, frontier.On, x.Rule.Paused)
 	do(console.Action{Do: "resume", Scope: "crawl:3"})
 	assert.EqualValues(t, 1, do(console.Action{Do: "delete", Scope: "crawl:3"}).Count)
 	_, err = c.Do(t.Context(), console.Action{Do: "forget", Scope: "crawl:3"})
 	assert.Error(t, err)
 	do(console.Action{Do: "add", URLs: []string{"http://added.example/"}, Crawl: console.CrawlID{Number: 4}})
-	x, _ = w.f.CrawlStats(4)
+	x, _ = inspect.New(w.f).Crawl(4)
 	assert.EqualValues(t, 1, x.Waiting)
 	_, err = c.Do(t.Context(), console.Action{Do: "add", URLs: []string{"http://added.example/"}, Crawl: console.CrawlID{Name: "news"}})
 	assert.ErrorContains(t, err, "crawls have numbers here")

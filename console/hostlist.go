@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 const (
@@ -36,7 +37,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer release()
-	wanted := func(h frontier.HostInfo) bool {
+	wanted := func(h inspect.Host) bool {
 		return (!sunk || h.Standing < 0) && (reason == "" || c.hostRow(h).Reason == reason) && (match == "" || strings.Contains(h.Host, match))
 	}
 	out := HostList{Now: c.f.Now().UTC(), Hosts: []HostRow{}}
@@ -49,7 +50,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 		return out, nil
 	}
 	if sorted == "waiting" {
-		for _, h := range c.f.Largest(maxList) {
+		for _, h := range c.views.Largest(maxList) {
 			if host := frontier.Host(h.Host); len(out.Hosts) < n && (host == scope || within(host, scope)) && wanted(h) {
 				out.Hosts = append(out.Hosts, c.ranked(c.hostRow(h)))
 			}
@@ -66,13 +67,13 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 		}
 		return false
 	}
-	take := func(h frontier.HostInfo) {
+	take := func(h inspect.Host) {
 		if wanted(h) {
 			out.Hosts = append(out.Hosts, c.ranked(c.hostRow(h)))
 		}
 	}
 	if match == "" {
-		for h := range c.f.Hosts(scope, after) {
+		for h := range c.views.Hosts(scope, after) {
 			if enough() {
 				break
 			}
@@ -81,7 +82,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 		}
 		return out, r.Context().Err()
 	}
-	for name := range c.f.HostNames(scope, after) {
+	for name := range c.views.HostNames(scope, after) {
 		if enough() {
 			break
 		}
@@ -89,7 +90,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 		if !strings.Contains(name, match) {
 			continue
 		}
-		switch h, err := c.f.Host(r.Context(), name); {
+		switch h, err := c.views.Host(r.Context(), name); {
 		case err == nil && h.Resident: // otherwise it has gone
 			take(h)
 		case err != nil && !errors.Is(err, frontier.ErrUnknownHost):
@@ -122,17 +123,17 @@ func (c *Console) ready(what <-chan struct{}) bool {
 
 // order lets the frontier sort its hosts, in short steps.
 func (c *Console) order() {
-	c.f.Largest(1)
+	c.views.Largest(1)
 	close(c.sized)
-	for range c.f.HostNames(frontier.All(), "") {
+	for range c.views.HostNames(frontier.All(), "") {
 		break
 	}
 	close(c.ordered)
 }
 
-// Reasons returns the reasons by which hosts can be listed: those of frontier.Reason, and parked.
+// Reasons returns the reasons by which hosts can be listed: those of inspect.Reason, and parked.
 func Reasons() (names []string) {
-	for r := frontier.ReasonTurn; r <= frontier.ReasonLimit; r++ {
+	for r := inspect.ReasonTurn; r <= inspect.ReasonLimit; r++ {
 		names = append(names, r.String())
 	}
 	return append(names, reasonParked)

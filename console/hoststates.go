@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // hostState is the state of a host that has URLs.
@@ -33,7 +34,7 @@ type hostStates struct {
 }
 
 // stateOf returns a host's state; ok is false if it has nothing to fetch.
-func stateOf(row HostRow, reason frontier.Reason) (_ hostState, ok bool) {
+func stateOf(row HostRow, reason inspect.Reason) (_ hostState, ok bool) {
 	switch {
 	case row.Leased > 0:
 		return hostFetching, true
@@ -41,13 +42,13 @@ func stateOf(row HostRow, reason frontier.Reason) (_ hostState, ok bool) {
 		return 0, false
 	}
 	switch reason {
-	case frontier.ReasonDelay, frontier.ReasonCrawlDelay, frontier.ReasonGroup, frontier.ReasonReopened, frontier.ReasonNotBefore:
+	case inspect.ReasonDelay, inspect.ReasonCrawlDelay, inspect.ReasonGroup, inspect.ReasonReopened, inspect.ReasonNotBefore:
 		return hostPausing, true
-	case frontier.ReasonBackoff, frontier.ReasonRetryAfter:
+	case inspect.ReasonBackoff, inspect.ReasonRetryAfter:
 		return hostSlowed, true
-	case frontier.ReasonQuarantine:
+	case inspect.ReasonQuarantine:
 		return hostProbed, true
-	case frontier.ReasonPaused, frontier.ReasonBlocked, frontier.ReasonLimit:
+	case inspect.ReasonPaused, inspect.ReasonBlocked, inspect.ReasonLimit:
 		return hostHeld, true
 	}
 	return hostReady, true
@@ -58,7 +59,7 @@ const watchedFor = time.Minute
 
 // survey counts the hosts. Of many hosts it counts only the largest, and only while a reader watches.
 func (c *Console) survey(now time.Time) (x hostStates) {
-	count := func(h frontier.HostInfo) {
+	count := func(h inspect.Host) {
 		row := c.hostRow(h)
 		if s, ok := stateOf(row, h.Reason); ok {
 			x.n[s]++
@@ -66,7 +67,7 @@ func (c *Console) survey(now time.Time) (x hostStates) {
 		}
 	}
 	if c.f.Stats().Hosts <= surveyed {
-		for h := range c.f.Hosts(frontier.All(), "") {
+		for h := range c.views.Hosts(frontier.All(), "") {
 			count(h)
 		}
 		return x
@@ -75,7 +76,7 @@ func (c *Console) survey(now time.Time) (x hostStates) {
 	if c.lookedAt().Before(now.Add(-watchedFor)) || !c.ready(c.sized) {
 		return x
 	}
-	for _, h := range c.f.Largest(maxList) {
+	for _, h := range c.views.Largest(maxList) {
 		count(h)
 	}
 	return x
@@ -107,9 +108,9 @@ const maxProblems = 50
 func (c *Console) problems(ctx context.Context, now time.Time) (list []Problem, all int) {
 	hosts := c.o.Watch.failingNow()
 	for _, name := range hosts[:min(len(hosts), maxProblems)] {
-		h, err := c.f.Host(ctx, name)
+		h, err := c.views.Host(ctx, name)
 		if errors.Is(err, frontier.ErrUnknownHost) {
-			h = frontier.HostInfo{Host: name}
+			h = inspect.Host{Host: name}
 		} else if err != nil {
 			continue
 		}
@@ -119,7 +120,7 @@ func (c *Console) problems(ctx context.Context, now time.Time) (list []Problem, 
 }
 
 // problem describes a failing host.
-func (c *Console) problem(h frontier.HostInfo, now time.Time) Problem {
+func (c *Console) problem(h inspect.Host, now time.Time) Problem {
 	row := c.hostRow(h)
 	p := Problem{Host: h.Host, Waiting: row.Waiting, Row: h.Backoff.Failures, Severe: h.Backoff.Probes > 0}
 	if a, ok := c.o.Watch.ailingOf(h.Host); ok {
@@ -131,7 +132,7 @@ func (c *Console) problem(h frontier.HostInfo, now time.Time) Problem {
 }
 
 // nextOf describes what happens next to a failing host.
-func nextOf(h frontier.HostInfo, row HostRow, now time.Time) string {
+func nextOf(h inspect.Host, row HostRow, now time.Time) string {
 	wait := ""
 	if row.Due != nil && row.Due.Sub(now) >= time.Second {
 		wait = " in " + Ago(row.Due.Sub(now).Round(time.Second))

@@ -84,7 +84,7 @@ func (c *Console) overview(r *http.Request) (any, error) {
 	}
 	x.GapChart = gapChart(x.Gaps)
 	x.AnswerChart = answerChart(x.Traffic.Answers)
-	next, _ := c.f.Upcoming(r.Context(), 8, false) // a closed frontier yields none
+	next, _ := c.views.Upcoming(r.Context(), 8, false) // a closed frontier yields none
 	for _, u := range next {
 		x.Due = append(x.Due, c.hostRow(u.Host))
 	}

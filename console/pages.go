@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/faults"
 )
 
@@ -204,25 +205,25 @@ func pathOf(u string) string {
 // stateWord describes why a host is not served.
 func stateWord(reason string) string {
 	switch reason {
-	case frontier.ReasonLeased.String():
+	case inspect.ReasonLeased.String():
 		return "fetching"
-	case frontier.ReasonTurn.String(), frontier.ReasonBackQueue.String(), frontier.ReasonReading.String():
+	case inspect.ReasonTurn.String(), inspect.ReasonBackQueue.String(), inspect.ReasonReading.String():
 		return "ready"
-	case frontier.ReasonDelay.String(), frontier.ReasonGroup.String(), frontier.ReasonReopened.String():
+	case inspect.ReasonDelay.String(), inspect.ReasonGroup.String(), inspect.ReasonReopened.String():
 		return "delayed"
-	case frontier.ReasonCrawlDelay.String():
+	case inspect.ReasonCrawlDelay.String():
 		return "delayed (Crawl-delay)"
-	case frontier.ReasonRetryAfter.String():
+	case inspect.ReasonRetryAfter.String():
 		return "backing off (Retry-After)"
-	case frontier.ReasonBackoff.String():
+	case inspect.ReasonBackoff.String():
 		return "backing off"
-	case frontier.ReasonQuarantine.String():
+	case inspect.ReasonQuarantine.String():
 		return "in quarantine"
-	case frontier.ReasonNotBefore.String():
+	case inspect.ReasonNotBefore.String():
 		return "waits for its time"
-	case frontier.ReasonNothing.String():
+	case inspect.ReasonNothing.String():
 		return "nothing waits"
-	case frontier.ReasonLimit.String():
+	case inspect.ReasonLimit.String():
 		return "at a limit"
 	}
 	return reason
@@ -246,7 +247,7 @@ func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
 	asked := strings.TrimSpace(r.FormValue("url"))
 	if s, err := ScopeOf(c.f, asked); err == nil && !strings.ContainsAny(asked, "/ ") && !strings.HasPrefix(asked, "*") {
 		name := s.String()
-		if _, err := c.f.Host(r.Context(), name); err == nil || !strings.Contains(asked, ":") || c.over(r.Context(), name) {
+		if _, err := c.views.Host(r.Context(), name); err == nil || !strings.Contains(asked, ":") || c.over(r.Context(), name) {
 			lead(w, r, "host?name="+url.QueryEscape(name), http.StatusSeeOther)
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // lot reports whether a crawl is one under which a crawler parks URLs, of which crawl and why.
@@ -23,11 +24,11 @@ func (c *Console) parkedURLs() (n int64, by []int64) {
 	if c.o.Lot == nil {
 		return 0, nil
 	}
-	for _, id := range c.f.Crawls() {
+	for _, id := range c.views.Crawls() {
 		if _, _, ok := c.lot(id); !ok {
 			continue
 		}
-		x, _ := c.f.CrawlStats(id)
+		x, _ := c.views.Crawl(id)
 		n += x.Waiting
 		for i, w := range x.WaitingBy {
 			if i == len(by) {
@@ -40,7 +41,7 @@ func (c *Console) parkedURLs() (n int64, by []int64) {
 }
 
 // aside counts a host's waiting URLs that are parked, and returns why the first ones are.
-func (c *Console) aside(h frontier.HostInfo) (n int64, why string) {
+func (c *Console) aside(h inspect.Host) (n int64, why string) {
 	for _, q := range h.Queues {
 		if _, w, ok := c.lot(q.Crawl); ok {
 			if n += q.Waiting; why == "" {

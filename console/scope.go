@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
@@ -74,7 +75,7 @@ func KeyOf(f *frontier.Frontier, name string) (string, error) {
 	if key == name && err == nil {
 		return name, nil
 	}
-	if h, unknown := f.Host(context.Background(), name); unknown == nil {
+	if h, unknown := inspect.New(f).Host(context.Background(), name); unknown == nil {
 		return h.Host, nil
 	}
 	if k, other := f.HostKey("http://A.example./"); other != nil || k != "a.example" {

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // ServedCrawl is a named crawl on the first page.
 type ServedCrawl struct {
 	Name string
-	frontier.CrawlStats
+	inspect.Crawl
 }
 
 // State returns why the crawl hands out nothing, or "".

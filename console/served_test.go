@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -25,9 +26,9 @@ func TestAServersPageHasCrawlsAndClients(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { assert.NoError(t, f.Check()); assert.NoError(t, f.Close()) }()
 		crawls := []ServedCrawl{
-			{"<shop>", frontier.CrawlStats{Waiting: 1234, Leased: 7, Finished: 56, Done: [8]int64{frontier.Visited: 40, frontier.Gone: 2, frontier.Failed: 100}}},
-			{"held", frontier.CrawlStats{Rule: frontier.Rule{Paused: frontier.On}, Waiting: 3}},
-			{"spent", frontier.CrawlStats{Rule: frontier.Rule{Limits: frontier.Limits{Served: 9}}, Used: frontier.Used{Served: 9}, Waiting: 3}},
+			{"<shop>", inspect.Crawl{Waiting: 1234, Leased: 7, Finished: 56, Done: [8]int64{frontier.Visited: 40, frontier.Gone: 2, frontier.Failed: 100}}},
+			{"held", inspect.Crawl{Rule: frontier.Rule{Paused: frontier.On}, Waiting: 3}},
+			{"spent", inspect.Crawl{Rule: frontier.Rule{Limits: frontier.Limits{Served: 9}}, Used: inspect.Used{Served: 9}, Waiting: 3}},
 		}
 		c, err := New(f, Options{
 			Crawls: func(n int) ([]ServedCrawl, int) { return crawls, 60 },

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // Status describes the frontier as a whole.
@@ -189,7 +190,7 @@ func (c *Console) facts(ctx context.Context, x *Status, s frontier.Stats) facts 
 	f.states = last.states
 	x.HostStates = f.states.view()
 	if x.Leased == 0 && f.quiet && x.Waiting > 0 {
-		if next, _ := c.f.Upcoming(ctx, 1, false); len(next) > 0 {
+		if next, _ := c.views.Upcoming(ctx, 1, false); len(next) > 0 {
 			f.next = c.hostRow(next[0].Host).Due
 		}
 	}
@@ -251,7 +252,7 @@ type HostRow struct {
 	Useful    *float64   `json:"useful,omitempty"`   // part of them
 }
 
-func (c *Console) hostRow(h frontier.HostInfo) HostRow {
+func (c *Console) hostRow(h inspect.Host) HostRow {
 	due := h.Due
 	if h.GroupDue.After(due) {
 		due = h.GroupDue
@@ -324,7 +325,7 @@ type Host struct {
 	Requests   []Fetch    `json:"requests,omitempty"` // the last ones, newest first
 }
 
-func (c *Console) hostView(h frontier.HostInfo, now time.Time) Host {
+func (c *Console) hostView(h inspect.Host, now time.Time) Host {
 	x := Host{
 		HostRow: c.ranked(c.hostRow(h)), Now: now.UTC(), Known: true, Why: why(h, now), Deadline: when(h.Deadline),
 		CrawlDelay: h.CrawlDelay.Seconds(), Full: h.Full, Served: h.Used.Served, Rule: RuleOf(h.Rule),
@@ -336,7 +337,7 @@ func (c *Console) hostView(h frontier.HostInfo, now time.Time) Host {
 	if x.Reason == reasonParked {
 		_, x.Why = c.aside(h)
 	}
-	if b := h.Backoff; b != (frontier.BackoffState{}) {
+	if b := h.Backoff; b != (inspect.Backoff{}) {
 		x.Backoff = &Backoff{b.Step, b.Gap.Seconds(), b.Failures, b.Probes}
 	}
 	if a, ok := c.o.Watch.ailingOf(h.Host); ok && (!a.since.IsZero() || x.Backoff != nil) {
@@ -354,7 +355,7 @@ func (c *Console) hostView(h frontier.HostInfo, now time.Time) Host {
 type URL struct {
 	URL      string     `json:"url"`
 	Crawl    uint32     `json:"crawl"`
-	State    string     `json:"state"` // a frontier.URLState, or parked
+	State    string     `json:"state"` // a inspect.URLState, or parked
 	Why      string     `json:"why"`
 	Host     string     `json:"host"`
 	Priority int        `json:"priority,omitempty"` // frontier.Immediate is above all

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // notice formats an event.
@@ -157,23 +158,23 @@ func (l Limits) words() string {
 }
 
 // why explains in a sentence why a host gets no lease now, and when that ends.
-func why(h frontier.HostInfo, now time.Time) string {
+func why(h inspect.Host, now time.Time) string {
 	s, ok := reasons[h.Reason]
 	if !ok {
 		s = h.Reason.String()
 	}
-	if h.Reason == frontier.ReasonGroup {
+	if h.Reason == inspect.ReasonGroup {
 		s = fmt.Sprintf("its group %s may not be contacted yet", h.Group)
 	}
-	if own := limitsOf(h.Rule.HostLimits).words(); h.Reason == frontier.ReasonLimit && own != "" {
+	if own := limitsOf(h.Rule.HostLimits).words(); h.Reason == inspect.ReasonLimit && own != "" {
 		s += "; it may have " + own
 	}
-	if all := limitsOf(h.Rule.Limits).words(); h.Reason == frontier.ReasonLimit && all != "" {
+	if all := limitsOf(h.Rule.Limits).words(); h.Reason == inspect.ReasonLimit && all != "" {
 		s += "; all of its scope may have " + all
 	}
 	if !h.Until.IsZero() && h.Until.After(now) {
 		ends := "that ends"
-		if h.Reason == frontier.ReasonQuarantine {
+		if h.Reason == inspect.ReasonQuarantine {
 			ends = "the next probe is"
 		}
 		s += fmt.Sprintf("; %s in %s", ends, Ago(h.Until.Sub(now)))
@@ -182,24 +183,24 @@ func why(h frontier.HostInfo, now time.Time) string {
 }
 
 // byHand reports whether an operator keeps a host from being contacted.
-func byHand(r frontier.Reason) bool {
-	return r == frontier.ReasonPaused || r == frontier.ReasonBlocked || r == frontier.ReasonLimit
+func byHand(r inspect.Reason) bool {
+	return r == inspect.ReasonPaused || r == inspect.ReasonBlocked || r == inspect.ReasonLimit
 }
 
-var reasons = map[frontier.Reason]string{
-	frontier.ReasonTurn:       "it may be served now: the next worker that asks may get it",
-	frontier.ReasonNothing:    "nothing of it waits",
-	frontier.ReasonNotBefore:  "its URLs wait for their time",
-	frontier.ReasonLeased:     "its robots.txt or as many of its URLs as allowed at once are being fetched",
-	frontier.ReasonDelay:      "it was contacted, and is left alone for its delay",
-	frontier.ReasonCrawlDelay: "it was contacted, and its robots.txt asks for this Crawl-delay",
-	frontier.ReasonRetryAfter: "it asked to be left alone, by Retry-After",
-	frontier.ReasonBackoff:    "it failed, and is slowed down",
-	frontier.ReasonQuarantine: "it keeps failing, so it gets only occasional probes",
-	frontier.ReasonReopened:   "the crawl was killed, so that its last contact is not known: it is left alone as if it had been just then",
-	frontier.ReasonBackQueue:  "it waits for its turn among hosts",
-	frontier.ReasonReading:    "its next URL is being read from disk",
-	frontier.ReasonPaused:     "it is paused",
-	frontier.ReasonBlocked:    "it is blocked",
-	frontier.ReasonLimit:      "it reached a limit",
+var reasons = map[inspect.Reason]string{
+	inspect.ReasonTurn:       "it may be served now: the next worker that asks may get it",
+	inspect.ReasonNothing:    "nothing of it waits",
+	inspect.ReasonNotBefore:  "its URLs wait for their time",
+	inspect.ReasonLeased:     "its robots.txt or as many of its URLs as allowed at once are being fetched",
+	inspect.ReasonDelay:      "it was contacted, and is left alone for its delay",
+	inspect.ReasonCrawlDelay: "it was contacted, and its robots.txt asks for this Crawl-delay",
+	inspect.ReasonRetryAfter: "it asked to be left alone, by Retry-After",
+	inspect.ReasonBackoff:    "it failed, and is slowed down",
+	inspect.ReasonQuarantine: "it keeps failing, so it gets only occasional probes",
+	inspect.ReasonReopened:   "the crawl was killed, so that its last contact is not known: it is left alone as if it had been just then",
+	inspect.ReasonBackQueue:  "it waits for its turn among hosts",
+	inspect.ReasonReading:    "its next URL is being read from disk",
+	inspect.ReasonPaused:     "it is paused",
+	inspect.ReasonBlocked:    "it is blocked",
+	inspect.ReasonLimit:      "it reached a limit",
 }

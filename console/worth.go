@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // Worth is what the order of a crawl knows of a URL and its host: see package importance.
@@ -51,7 +52,7 @@ func (a Ahead) String() string {
 }
 
 // ahead counts what has a higher priority than a URL of a host. Parked URLs do not count.
-func (c *Console) ahead(h frontier.HostInfo, priority int) *Ahead {
+func (c *Console) ahead(h inspect.Host, priority int) *Ahead {
 	a := &Ahead{}
 	for _, q := range h.Queues {
 		if _, _, parked := c.lot(q.Crawl); q.Priority > priority && !parked {

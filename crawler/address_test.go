@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // addressedWeb is a fakeWeb whose hosts have addresses; none means that the
@@ -184,7 +185,7 @@ func TestAddressMayBeContactedSeveralTimesAtOnce(t *testing.T) {
 		assert.Equal(t, 20, w.gaps(t, "192.0.2.2", testDelay))
 		took := time.Since(began)
 		assert.Less(t, took, 23*time.Second, "30 contacts of three hosts, two at a time, beside 20 of two, one at a time")
-		g, ok := f.Group("192.0.2.1")
+		g, ok := inspect.New(f).Group("192.0.2.1")
 		require.True(t, ok)
 		assert.Equal(t, frontier.GroupSettings{Concurrency: 2}, g.Settings)
 	})

@@ -24,7 +24,7 @@ import (
 
 // Crawler fetches what a frontier hands out. It is safe for concurrent use.
 type Crawler struct {
-	frontier Frontier
+	frontier described
 	opts     Options // read-only after New
 	log      *slog.Logger
 	scope    *scopeFilter
@@ -65,16 +65,18 @@ func New(f Frontier, o Options) (*Crawler, error) {
 		err = o.validate()
 	}
 	if absent(reflect.ValueOf(f)) {
-		err = errors.Join(errors.New("crawler: no frontier"), err)
+		return nil, errors.Join(errors.New("crawler: no frontier"), err)
 	}
-	if _, ok := f.(grouper); !ok && err == nil && o.Groups.Concurrency > 1 {
+	d, without := describing(f)
+	err = errors.Join(err, without)
+	if _, ok := d.(grouper); !ok && err == nil && o.Groups.Concurrency > 1 {
 		err = fmt.Errorf("crawler: options: Groups.Concurrency is %d; want at most 1, as this frontier's groups have no settings", o.Groups.Concurrency)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), outage: newOutage(o.Logger), store: newStoreWait(o.Logger, o.Now), crew: newCrew(&o),
-		contacting: make(chan struct{}, max(1, o.Workers/4)), addresses: newAddressBook(&o), parking: newParking(f), hostPages: map[string]int64{}}
+	c := &Crawler{frontier: d, opts: o, log: o.Logger, gate: newGate(&o), outage: newOutage(o.Logger), store: newStoreWait(o.Logger, o.Now), crew: newCrew(&o),
+		contacting: make(chan struct{}, max(1, o.Workers/4)), addresses: newAddressBook(&o), parking: newParking(d), hostPages: map[string]int64{}}
 	c.scope = newScopeFilter(o.Scope)
 	c.links = &linkMemory{size: sharedLinks, free: sharedLinks}
 	c.filters = append([]Filter{c.scope}, o.Filters...)

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/crawllog"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // ends collects records.
@@ -84,9 +85,9 @@ func TestEachEndIsRecorded(t *testing.T) {
 			},
 			OnEnd: func(r crawllog.Record) {
 				if r.Attempt > 0 {
-					x, err := f.Status(context.Background(), frontier.Entry{URL: r.URL})
+					x, err := inspect.New(f).Status(context.Background(), frontier.Entry{URL: r.URL})
 					assert.NoError(t, err)
-					assert.Equal(t, frontier.URLLeased, x.State, "the frontier does not know yet: %s", r.URL)
+					assert.Equal(t, inspect.URLLeased, x.State, "the frontier does not know yet: %s", r.URL)
 				}
 				e.add(r)
 			},

@@ -4,17 +4,19 @@ package crawler
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
-// Frontier is what a Crawler needs from its frontier. A *frontier.Frontier in the same process and a
-// *client.Client of a served one implement it. The methods do what those of *frontier.Frontier do.
+// Frontier is what a Crawler needs from its frontier. The methods do what those of *frontier.Frontier do.
 //
-// A frontier that also has the following methods of *frontier.Frontier serves more: Upcoming is
-// needed for Options.Prefetch, Group and SetGroup for Groups.Concurrency above 1, and Crawls,
-// CrawlStats, Pause and Clear for parking URLs. Without those four, a URL that would be parked is
-// dropped with a warning.
+// It must describe its hosts, too, with a method Host like that of an *inspect.Inspector: New makes an
+// Inspector for a *frontier.Frontier, and a *client.Client of a served one has the method. A type that embeds
+// a *frontier.Frontier must embed an Inspector as well. With more methods it serves more: Upcoming is needed for
+// Options.Prefetch, Group and SetGroup for Groups.Concurrency above 1, and Crawls, Crawl, Pause and Clear
+// for parking URLs. Without those four, a URL that would be parked is dropped with a warning.
 type Frontier interface {
 	Add(ctx context.Context, entries ...frontier.Entry) (int, error)
 	Next(ctx context.Context) (frontier.Lease, error)
@@ -24,32 +26,53 @@ type Frontier interface {
 	Done(l frontier.Lease, o frontier.Outcome) error
 	DoneContext(ctx context.Context, l frontier.Lease, o frontier.Outcome) ([]*frontier.EntryError, error)
 	TriesAgain(l frontier.Lease, o frontier.Outcome) bool
-	Host(ctx context.Context, host string) (frontier.HostInfo, error)
 	Stats() frontier.Stats
+}
+
+// described is a Frontier that describes its hosts.
+type described interface {
+	Frontier
+	Host(ctx context.Context, host string) (inspect.Host, error)
+}
+
+// inspected is a frontier in this process.
+type inspected struct {
+	*frontier.Frontier
+	*inspect.Inspector
+}
+
+func describing(f Frontier) (described, error) {
+	if x, ok := f.(*frontier.Frontier); ok {
+		return inspected{x, inspect.New(x)}, nil
+	}
+	if x, ok := f.(described); ok {
+		return x, nil
+	}
+	return nil, fmt.Errorf("crawler: a %T does not describe its hosts: it has no method Host as an *inspect.Inspector has", f)
 }
 
 // foreseer is a Frontier that knows which hosts are served soon.
 type foreseer interface {
-	Upcoming(ctx context.Context, n int, urls bool) ([]frontier.Upcoming, error)
+	Upcoming(ctx context.Context, n int, urls bool) ([]inspect.Upcoming, error)
 }
 
 // grouper is a Frontier whose groups have settings.
 type grouper interface {
-	Group(name string) (frontier.GroupInfo, bool)
+	Group(name string) (inspect.Group, bool)
 	SetGroup(name string, s frontier.GroupSettings) error
 }
 
 // keeper is a Frontier in whose crawls URLs can be parked.
 type keeper interface {
 	Crawls() []uint32
-	CrawlStats(id uint32) (frontier.CrawlStats, bool)
+	Crawl(id uint32) (inspect.Crawl, bool)
 	Pause(s frontier.Scope) error
 	Clear(s frontier.Scope) error
 }
 
 var _ interface {
-	Frontier
+	described
 	foreseer
 	grouper
 	keeper
-} = (*frontier.Frontier)(nil)
+} = inspected{}

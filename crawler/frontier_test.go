@@ -14,9 +14,21 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
+// leastOf returns a frontier that has no more than a Crawler must have.
+func leastOf(f *frontier.Frontier) Frontier {
+	d, _ := describing(f)
+	return struct{ described }{d}
+}
+
+func TestFrontierMustDescribeItsHosts(t *testing.T) {
+	f := openFrontier(t, frontier.Options{})
+	_, err := New(struct{ Frontier }{f}, Options{UserAgent: "testbot/1.0 (+http://contact.example/)"})
+	require.ErrorContains(t, err, "does not describe its hosts")
+}
+
 func TestSmallestFrontierHasNoGroupSettings(t *testing.T) {
 	f := openFrontier(t, frontier.Options{})
-	_, err := New(struct{ Frontier }{f}, Options{UserAgent: "testbot/1.0 (+http://contact.example/)", Groups: Groups{Concurrency: 2}})
+	_, err := New(leastOf(f), Options{UserAgent: "testbot/1.0 (+http://contact.example/)", Groups: Groups{Concurrency: 2}})
 	require.ErrorContains(t, err, "Groups.Concurrency is 2; want at most 1")
 }
 
@@ -25,7 +37,7 @@ func TestSmallestFrontierDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := twentyPages()
 		f := openFrontier(t, frontier.Options{})
-		least := struct{ Frontier }{f}
+		least := leastOf(f)
 		p := ran(t, least, w, Options{MaxPages: 5}, false, seed)
 		require.Positive(t, p.Frontier.Waiting)
 		var log bytes.Buffer

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // notebook is an Importance that notes what it is asked, and gives links the weight of the length of
@@ -74,7 +75,7 @@ func TestImportance(t *testing.T) {
 		assert.Equal(t, map[string]string{seed + "1": "again", seed + "22": "twenty-two", seed + "gone": "g", seed + "fails": "f", seed + "moved": "m"}, n.links)
 		assert.ElementsMatch(t, []string{seed, seed + "1", seed + "22", seed + "gone", seed + "fails", seed + "moved", seed + "own"}, n.pages)
 		assert.Equal(t, map[string]float64{seed: 0, seed + "1": 5, seed + "22": 10, seed + "gone": 1, seed + "fails": 1, seed + "moved": 1, seed + "own": 0}, weights)
-		info, err := f.Host(t.Context(), "a.example")
+		info, err := inspect.New(f).Host(t.Context(), "a.example")
 		require.NoError(t, err)
 		assert.Equal(t, -2, info.Standing)
 	})

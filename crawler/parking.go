@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // parkedUntil is the event that brings a parked URL back.
@@ -82,7 +83,7 @@ func (u parkedUntil) String() string {
 
 // Lots returns the crawls of a frontier in which a Crawler has parked URLs of the given crawl.
 func Lots(f *frontier.Frontier, crawl uint32) (lots []uint32) {
-	for _, id := range f.Crawls() {
+	for _, id := range inspect.New(f).Crawls() {
 		if isLot(id) && homeOf(id) == crawl {
 			lots = append(lots, id)
 		}
@@ -97,7 +98,7 @@ func Parked(ctx context.Context, f *frontier.Frontier, crawl uint32, host, url s
 	if len(lots) == 0 {
 		return "", nil
 	}
-	for u, err := range f.URLs(ctx, frontier.Host(host), "") {
+	for u, err := range inspect.New(f).URLs(ctx, frontier.Host(host), "") {
 		switch {
 		case err != nil:
 			return "", err
@@ -134,7 +135,7 @@ func newParking(x Frontier) *parking {
 	for until := range parkings {
 		p.generation[until] = p.unused(until)
 		for _, id := range f.Crawls() {
-			if x, _ := f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == frontier.On {
+			if x, _ := f.Crawl(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == frontier.On {
 				p.generation[until] = generationOf(id)
 			}
 		}
@@ -146,7 +147,7 @@ func newParking(x Frontier) *parking {
 func (p *parking) unused(until parkedUntil) uint32 {
 	var used [generations]bool
 	for _, id := range p.f.Crawls() {
-		if x, _ := p.f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Waiting+x.Leased > 0 {
+		if x, _ := p.f.Crawl(id); isLot(id) && untilOf(id) == until && x.Waiting+x.Leased > 0 {
 			used[generationOf(id)] = true
 		}
 	}
@@ -202,7 +203,7 @@ func (p *parking) open(until parkedUntil) error {
 
 func (p *parking) openLocked(until parkedUntil) error {
 	for _, id := range p.f.Crawls() {
-		if x, _ := p.f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == frontier.On {
+		if x, _ := p.f.Crawl(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == frontier.On {
 			if err := p.f.Clear(frontier.Crawl(id)); err != nil {
 				return err
 			}
@@ -240,7 +241,7 @@ func (p *parking) count() (n [parkings]int64) {
 		return n
 	}
 	for _, id := range p.f.Crawls() {
-		if x, _ := p.f.CrawlStats(id); isLot(id) && x.Rule.Paused == frontier.On {
+		if x, _ := p.f.Crawl(id); isLot(id) && x.Rule.Paused == frontier.On {
 			n[untilOf(id)] += x.Waiting
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // ran is the progress of a new Crawler that ran to its end.
@@ -272,7 +273,7 @@ func TestParkedURLComesBackWhenItsHostJoins(t *testing.T) {
 func TestJoinOpensForItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := openFrontier(t, frontier.Options{})
-		p := newParking(f)
+		p := newParking(inspected{f, inspect.New(f)})
 		require.NoError(t, p.joined("any.example"))
 		_, ok, err := p.lot(untilWider, frontier.Entry{URL: "http://b.example/"})
 		require.True(t, ok)
@@ -288,7 +289,8 @@ func TestJoinOpensForItsOwn(t *testing.T) {
 // What is parked again after each look is looked at ever less often, and often again once nothing was.
 func TestLooksBecomeRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newParking(openFrontier(t, frontier.Options{}))
+		f := openFrontier(t, frontier.Options{})
+		p := newParking(inspected{f, inspect.New(f)})
 		look := func(rest time.Duration) {
 			began := time.Now()
 			_, ok, err := p.lot(untilAgain, frontier.Entry{URL: seed})

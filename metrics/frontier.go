@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
@@ -94,7 +95,7 @@ type FrontierSource struct {
 	o Options
 }
 
-// Frontier returns the Source of a frontier. A Read takes Stats once, and CrawlStats of
+// Frontier returns the Source of a frontier. A Read takes Stats once, and Crawl of
 // 256 crawls at most; its cost does not depend on the number of hosts and URLs.
 func Frontier(f *frontier.Frontier, o Options) *FrontierSource { return &FrontierSource{f, o} }
 
@@ -148,10 +149,10 @@ func (x *FrontierSource) ReadStats(s *frontier.Stats, to Sink) {
 }
 
 func (x *FrontierSource) readCrawls(to Sink) {
-	ids := x.f.Crawls()
+	ids := inspect.New(x.f).Crawls()
 	to.Number(&crawls, "", float64(len(ids)))
 	for _, id := range ids[:min(len(ids), maxCrawls)] {
-		s, ok := x.f.CrawlStats(id)
+		s, ok := inspect.New(x.f).Crawl(id)
 		if !ok {
 			continue // it was forgotten meanwhile
 		}

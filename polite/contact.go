@@ -24,7 +24,7 @@ import (
 // contact is the use of a lease for one request.
 type contact struct {
 	t        *Transport
-	f        Frontier
+	f        described
 	lease    frontier.Lease
 	own      bool      // the lease is the transport's, which ends it; otherwise it is a Visit's
 	question *question // for robots.txt; the contact then ends with Close, not at the end of the body; nil: for another request

@@ -5,6 +5,7 @@ package polite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -12,19 +13,39 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Frontier is what a Transport needs of its frontier: a *frontier.Frontier, or a *client.Client of a
-// served one.
+// served one. It must describe its hosts, too: a type that embeds a *frontier.Frontier must embed an
+// *inspect.Inspector as well.
 type Frontier interface {
 	HostKey(url string) (string, error)
 	Contact(ctx context.Context, host string) (frontier.Lease, error)
 	Join(l *frontier.Lease, group string) error
 	HandBack(l frontier.Lease) (frontier.Lease, error)
 	Done(l frontier.Lease, o frontier.Outcome) error
-	Host(ctx context.Context, host string) (frontier.HostInfo, error)
+}
+
+// described is a Frontier that describes its hosts.
+type described interface {
+	Frontier
+	Host(ctx context.Context, host string) (inspect.Host, error)
+}
+
+func describing(f Frontier) (described, error) {
+	if x, ok := f.(*frontier.Frontier); ok {
+		return struct {
+			*frontier.Frontier
+			*inspect.Inspector
+		}{x, inspect.New(x)}, nil
+	}
+	if x, ok := f.(described); ok {
+		return x, nil
+	}
+	return nil, fmt.Errorf("polite: a %T does not describe its hosts: it has no method Host as an *inspect.Inspector has", f)
 }
 
 // Transport is an http.RoundTripper that contacts each host one request at a time, and leaves it
@@ -61,7 +82,7 @@ type Transport struct {
 	Exempt []netip.Prefix
 
 	once    sync.Once
-	f       Frontier
+	f       described
 	err     error // of opening f
 	sending http.RoundTripper
 	proxy   func(*http.Request) (*url.URL, error) // of sending; nil: none
@@ -87,8 +108,12 @@ func (t *Transport) start() error {
 		} else if direct, ok := t.sending.(*http.Transport); ok {
 			t.proxy = direct.Proxy
 		}
-		if t.f = t.Frontier; t.f == nil {
-			t.f, t.err = frontier.Open(context.Background(), frontier.Options{KeepOpen: true})
+		f := t.Frontier
+		if f == nil {
+			f, t.err = frontier.Open(context.Background(), frontier.Options{KeepOpen: true})
+		}
+		if t.err == nil {
+			t.f, t.err = describing(f)
 		}
 	})
 	return t.err

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 func TestRequestsWaitForTheirTurn(t *testing.T) {
@@ -132,7 +133,7 @@ func TestErrorsEndTheContact(t *testing.T) {
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		assert.True(t, closed.closed)
 		assert.Zero(t, embedded(tr).Stats().Leased)
-		info, err := tr.Frontier.Host(t.Context(), "a.example")
+		info, err := inspect.New(embedded(tr)).Host(t.Context(), "a.example")
 		require.NoError(t, err)
 		assert.Equal(t, 1, info.Backoff.Step, "a failed connection")
 	})
@@ -220,7 +221,7 @@ func TestTimeoutCountsFromTheTurnOn(t *testing.T) {
 		_, err := get(t, c, "http://a.example/slow")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, 33*time.Second, time.Since(w.begun))
-		info, err := tr.Frontier.Host(t.Context(), "a.example")
+		info, err := inspect.New(embedded(tr)).Host(t.Context(), "a.example")
 		require.NoError(t, err)
 		assert.Equal(t, 1, info.Backoff.Step)
 	})
@@ -241,7 +242,7 @@ func TestACallersDeadlineIsNotHeldAgainstTheHost(t *testing.T) {
 		step := func(timeout time.Duration) int {
 			_, err := get(t, &http.Client{Transport: tr, Timeout: timeout}, "http://a.example/slow")
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			info, err := tr.Frontier.Host(t.Context(), "a.example")
+			info, err := inspect.New(embedded(tr)).Host(t.Context(), "a.example")
 			require.NoError(t, err)
 			return info.Backoff.Step
 		}
@@ -330,7 +331,7 @@ func TestAddressesAreTriedInTurn(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = get(t, c, "http://nosuch.example/")
 	require.ErrorContains(t, err, "no addresses")
-	_, known := embedded(tr).Group("127.0.0.1")
+	_, known := inspect.New(embedded(tr)).Group("127.0.0.1")
 	assert.True(t, known)
 }
 

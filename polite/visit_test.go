@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 func contextWithTimeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
@@ -224,7 +225,7 @@ func TestASiteThatFailsLetsOthersOfItsHostPass(t *testing.T) {
 			}
 		}
 		assert.Less(t, pages[2], 2*time.Minute, "%v", w.requests())
-		info, err := tr.Frontier.Host(t.Context(), "a.example")
+		info, err := inspect.New(embedded(tr)).Host(t.Context(), "a.example")
 		require.NoError(t, err)
 		assert.Zero(t, info.Backoff.Step, "the host works")
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 func deleteCrawl(t *testing.T, s *Service, name string) {
@@ -98,8 +98,8 @@ func TestLinksOfAForgottenCrawl(t *testing.T) {
 			number, known := x.s.Crawl(name)
 			assert.Equal(t, anew || name == DefaultCrawl, known)
 			if !anew {
-				c, _ := x.s.f.CrawlStats(number)
-				assert.Equal(t, frontier.CrawlStats{}.Waiting, c.Waiting)
+				c, _ := x.s.views.Crawl(number)
+				assert.Equal(t, inspect.Crawl{}.Waiting, c.Waiting)
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func (s *Service) inherit(left []*inherited) error {
 		}()
 	asking:
 		for { // until the Contact waits ahead of the host's URLs
-			h, err := s.f.Host(s.closing, in.host)
+			h, err := s.views.Host(s.closing, in.host)
 			if errors.Is(err, frontier.ErrClosed) {
 				return fmt.Errorf("serve: contacts: %w", err)
 			}
@@ -99,7 +99,7 @@ func (in *inherited) deadline() time.Time {
 // gapOf returns the pause that a host needs after a contact.
 func (s *Service) gapOf(host string) time.Duration {
 	gap := s.f.DelayOf(host).Delay(host, frontier.Outcome{})
-	if h, err := s.f.Host(s.closing, host); err == nil {
+	if h, err := s.views.Host(s.closing, host); err == nil {
 		gap = max(gap, h.CrawlDelay)
 	}
 	return gap

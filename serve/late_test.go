@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // story is how the leases of a bundle of a.example end.
@@ -29,7 +30,7 @@ func rest(t *testing.T, f *frontier.Frontier, host string, o frontier.Outcome) {
 
 // told returns the server's final state of a.example, and how long it then leaves the host alone. killed:
 // an earlier server handed the leases out. early: the host could not be contacted before the last end.
-func (x story) told(t *testing.T, killed, early bool) (h frontier.HostInfo, wait time.Duration) {
+func (x story) told(t *testing.T, killed, early bool) (h inspect.Host, wait time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		before := func(f *frontier.Frontier) {
 			for range x.failed {
@@ -63,7 +64,7 @@ func (x story) told(t *testing.T, killed, early bool) (h frontier.HostInfo, wait
 		}
 		ended := time.Now()
 		synctest.Wait()
-		h, err = s.f.Host(t.Context(), "a.example")
+		h, err = s.views.Host(t.Context(), "a.example")
 		require.NoError(t, err)
 		require.Equal(t, killed && early, h.Awaited)
 		wait = h.Due.Sub(ended)
@@ -129,7 +130,7 @@ func TestAReportCountsBeforeTheOthersOfItsBundle(t *testing.T) {
 			y.Late(0, leases[0].Entry.URL, frontier.Outcome{RetryAfter: 10 * time.Minute, CrawlDelay: 7 * time.Second})
 			require.NotEmpty(t, y.hosts(frontier.TakeOptions{Host: "a.example", Wait: time.Hour}))
 			require.WithinDuration(t, start.Add(10*time.Minute), time.Now(), 20*time.Millisecond)
-			h, err := y.f.Host(t.Context(), "a.example")
+			h, err := inspect.New(y.f).Host(t.Context(), "a.example")
 			require.NoError(t, err)
 			require.Equal(t, 7*time.Second, h.CrawlDelay)
 		})

@@ -213,7 +213,7 @@ func (s *Service) nothingLeft(crawls []uint32) bool {
 	if len(crawls) > 0 {
 		left = 0
 		for _, id := range crawls {
-			c, _ := s.f.CrawlStats(id)
+			c, _ := s.views.Crawl(id)
 			left += c.Waiting + c.Scheduled + c.Leased
 		}
 	}
@@ -528,7 +528,7 @@ func (s *Service) postContact(c *call) error {
 	switch {
 	case err != nil && ctx.Err() != nil && c.ctx.Err() == nil:
 		next := s.f.Now().Add(time.Second)
-		if h, err := s.f.Host(c.ctx, host); err == nil && h.Due.After(next) {
+		if h, err := s.views.Host(c.ctx, host); err == nil && h.Due.After(next) {
 			next = h.Due
 		}
 		w := jsonl.Writer{'{'}

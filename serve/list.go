@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
 )
@@ -73,11 +74,11 @@ func (l *listing) write() error {
 // mostFound is the most URLs of a host that a search for those that wait collects.
 const mostFound = 10_000
 
-// QueueURLs returns a host's URLs in a crawl, of all states, as Frontier.Scan yields them. It reads the
+// QueueURLs returns a host's URLs in a crawl, of all states, as Inspector.Scan yields them. It reads the
 // store from end to end, unless they are few and all of them are waiting. host is a key from
 // Frontier.HostKey.
-func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) iter.Seq2[frontier.StoredURL, error] {
-	return func(yield func(frontier.StoredURL, error) bool) {
+func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) iter.Seq2[inspect.StoredURL, error] {
+	return func(yield func(inspect.StoredURL, error) bool) {
 		for u, err := range s.listed(ctx, frontier.Host(host), crawl, host, true) {
 			if err == nil && u.Entry.Crawl != crawl {
 				continue
@@ -90,19 +91,19 @@ func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) iter
 }
 
 // waitingURLs returns a host's URLs in a crawl if they are few, and all of them are waiting.
-func (s *Service) waitingURLs(ctx context.Context, crawl uint32, host string) (urls []frontier.StoredURL, ok bool) {
-	n, _, err := s.f.QueueStats(host, crawl)
+func (s *Service) waitingURLs(ctx context.Context, crawl uint32, host string) (urls []inspect.StoredURL, ok bool) {
+	n, _, err := s.views.Counts(host, crawl)
 	r := s.f.RuleOf(host)
 	if err != nil || n.Scheduled+n.Leased+n.Finished > 0 || n.Waiting > mostFound || r.Priority != 0 || r.Priorities != (frontier.PriorityMap{}) {
 		return nil, false // Scan will report the error, unless it only says that nothing is counted
 	}
-	urls = make([]frontier.StoredURL, 0, n.Waiting)
-	for u, err := range s.f.URLs(ctx, frontier.Host(host), "") {
+	urls = make([]inspect.StoredURL, 0, n.Waiting)
+	for u, err := range s.views.URLs(ctx, frontier.Host(host), "") {
 		if err != nil || u.Priority == frontier.Immediate {
 			return nil, false // Scan will report the error, or the metadata as admitted
 		}
 		if u.Entry.Crawl == crawl {
-			urls = append(urls, frontier.StoredURL{Entry: u.Entry, Host: u.Host, Priority: u.Priority, Attempt: u.Attempt, History: u.History})
+			urls = append(urls, inspect.StoredURL{Entry: u.Entry, Host: u.Host, Priority: u.Priority, Attempt: u.Attempt, History: u.History})
 		}
 		if int64(len(urls)) > n.Waiting {
 			break
@@ -121,7 +122,7 @@ const (
 type paged struct {
 	token string // names its next page
 	of    [3]string
-	next  func() (frontier.StoredURL, error, bool)
+	next  func() (inspect.StoredURL, error, bool)
 	stop  func()
 	over  bool
 	age   *time.Timer
@@ -191,8 +192,8 @@ func (p *paged) end() {
 }
 
 // some yields the URLs of one page.
-func (p *paged) some(full func() bool) iter.Seq2[frontier.StoredURL, error] {
-	return func(yield func(frontier.StoredURL, error) bool) {
+func (p *paged) some(full func() bool) iter.Seq2[inspect.StoredURL, error] {
+	return func(yield func(inspect.StoredURL, error) bool) {
 		for range pageLooks {
 			if full() {
 				return
@@ -207,18 +208,18 @@ func (p *paged) some(full func() bool) iter.Seq2[frontier.StoredURL, error] {
 
 // listed returns the URLs to list, of all states, in one snapshot: those of the queue if a cheap search finds
 // them, otherwise all of the scope.
-func (s *Service) listed(ctx context.Context, scope frontier.Scope, crawl uint32, host string, queue bool) iter.Seq2[frontier.StoredURL, error] {
+func (s *Service) listed(ctx context.Context, scope frontier.Scope, crawl uint32, host string, queue bool) iter.Seq2[inspect.StoredURL, error] {
 	if queue {
 		if urls, ok := s.waitingURLs(ctx, crawl, host); ok {
 			return stored(urls)
 		}
 	}
-	return s.f.Scan(ctx, scope)
+	return s.views.Scan(ctx, scope)
 }
 
-// stored yields URLs as Frontier.Scan does.
-func stored(urls []frontier.StoredURL) iter.Seq2[frontier.StoredURL, error] {
-	return func(yield func(frontier.StoredURL, error) bool) {
+// stored yields URLs as Inspector.Scan does.
+func stored(urls []inspect.StoredURL) iter.Seq2[inspect.StoredURL, error] {
+	return func(yield func(inspect.StoredURL, error) bool) {
 		for _, u := range urls {
 			if !yield(u, nil) {
 				return
@@ -286,7 +287,7 @@ func (s *Service) getList(c *call) error {
 		return err
 	}
 	defer l.release()
-	var all iter.Seq2[frontier.StoredURL, error]
+	var all iter.Seq2[inspect.StoredURL, error]
 	switch {
 	case p != nil:
 		all = p.some(l.full)
@@ -344,7 +345,7 @@ func (s *Service) getQueues(c *call) error {
 		return err
 	}
 	defer l.release()
-	for host, n := range s.f.Queues(id, c.query.Get("after")) {
+	for host, n := range s.views.Queues(id, c.query.Get("after")) {
 		if l.full() {
 			break
 		}

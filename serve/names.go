@@ -119,7 +119,7 @@ func (s *Service) loadNames(ctx context.Context) error {
 		return err
 	}
 	n.next = max(n.next, next)
-	for _, id := range s.f.Crawls() { // made by other programs
+	for _, id := range s.views.Crawls() { // made by other programs
 		if id < maxNumber {
 			n.next = max(n.next, id+1)
 		}
@@ -218,7 +218,7 @@ func (s *Service) nameLocked(name string) (uint32, error) {
 	}
 	id := max(n.next, next)
 	for ; id < maxNumber; id++ {
-		if _, known := s.f.CrawlStats(id); !known { // otherwise another program has used it since
+		if _, known := s.views.Crawl(id); !known { // otherwise another program has used it since
 			break
 		}
 	}
@@ -381,6 +381,6 @@ func (s *Service) unbind(name string) (id uint32, ok bool, err error) {
 
 // underWay reports whether pages of a crawl are being fetched.
 func (s *Service) underWay(id uint32) bool {
-	x, _ := s.f.CrawlStats(id)
+	x, _ := s.views.Crawl(id)
 	return x.Leased > 0
 }

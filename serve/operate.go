@@ -112,7 +112,7 @@ func (s *Service) getHost(c *call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.f.Host(c.ctx, host); errors.Is(err, frontier.ErrUnknownHost) {
+	if _, err := s.views.Host(c.ctx, host); errors.Is(err, frontier.ErrUnknownHost) {
 		return err
 	}
 	return c.console("/api/host", url.Values{"name": {host}}.Encode(), deadlined{c})
@@ -235,7 +235,7 @@ type crawlInfo struct {
 }
 
 func (s *Service) crawlInfo(name string, id uint32) crawlInfo {
-	x, _ := s.f.CrawlStats(id)
+	x, _ := s.views.Crawl(id)
 	info := crawlInfo{Name: name, Number: id, Rule: console.RuleOf(x.Rule), Waiting: x.Waiting, Scheduled: x.Scheduled, Leased: x.Leased, Finished: x.Finished, Added: x.Added, HandedOut: x.HandedOut, Done: map[string]int64{}}
 	for r, n := range x.Done {
 		if n > 0 {

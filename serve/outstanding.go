@@ -123,8 +123,8 @@ func (s *Service) Crawls(n int) (list []console.ServedCrawl, total int) {
 	names := s.CrawlNames()
 	for _, name := range names[:min(n, len(names))] {
 		if id, ok := s.Crawl(name); ok {
-			x, _ := s.f.CrawlStats(id)
-			list = append(list, console.ServedCrawl{Name: name, CrawlStats: x})
+			x, _ := s.views.Crawl(id)
+			list = append(list, console.ServedCrawl{Name: name, Crawl: x})
 		}
 	}
 	return list, len(names)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
@@ -67,6 +68,7 @@ type Options struct {
 // Service serves a frontier. It is safe for concurrent use.
 type Service struct {
 	f        *frontier.Frontier
+	views    *inspect.Inspector // at f
 	o        Options
 	log      *slog.Logger
 	names    names
@@ -157,7 +159,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	}
 	o.Idle = cmp.Or(o.Idle, time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	s := &Service{f: f, o: o, log: o.Logger, console: o.Console, scans: make(chan struct{}, maxScans)}
+	s := &Service{f: f, views: inspect.New(f), o: o, log: o.Logger, console: o.Console, scans: make(chan struct{}, maxScans)}
 	now := f.Now()
 	s.contacts.now, s.contacts.permit, s.contacts.ahead = f.Now, o.Permit, now.Sub(cmp.Or(o.ContactsNow, now))
 	if err := s.loadNames(context.Background()); err != nil {
@@ -195,6 +197,9 @@ func (s *Service) MaxLease() time.Duration { return s.o.MaxLease }
 
 // Frontier returns the frontier that is served.
 func (s *Service) Frontier() *frontier.Frontier { return s.f }
+
+// Inspector returns an Inspector of the frontier that is served.
+func (s *Service) Inspector() *inspect.Inspector { return s.views }
 
 // Handler answers the requests of docs/http.md.
 func (s *Service) Handler() http.Handler { return s.handler }

@@ -138,6 +138,6 @@ func conflict(format string, args ...any) error {
 
 // hasURLs reports whether a crawl has ever had URLs.
 func (s *Service) hasURLs(id uint32) bool {
-	x, _ := s.f.CrawlStats(id)
+	x, _ := s.views.Crawl(id)
 	return x.Added > 0 || x.Waiting+x.Scheduled+x.Leased+x.Finished > 0
 }

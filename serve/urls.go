@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
 	"github.com/seed-7440039f/frontier/internal/urllist"
@@ -268,13 +269,13 @@ func (s *Service) getURL(c *call) error {
 			return err
 		}
 	}
-	x, err := s.f.Status(c.ctx, frontier.Entry{URL: q.Get("url"), Host: host, Crawl: id})
+	x, err := s.views.Status(c.ctx, frontier.Entry{URL: q.Get("url"), Host: host, Crawl: id})
 	switch {
 	case err != nil && c.ctx.Err() == nil && x.Host == "":
 		return badRequest("url: %w", err)
 	case err != nil:
 		return err
-	case x.State == frontier.URLUnknown:
+	case x.State == inspect.URLUnknown:
 		return &problem{kind: "unknown-url", status: http.StatusNotFound, detail: "the crawl does not know the URL"}
 	}
 	w := jsonl.Writer{'{'}

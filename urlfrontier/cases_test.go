@@ -10,18 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/hook"
-	"github.com/seed-7440039f/frontier/serve"
-	"github.com/seed-7440039f/frontier/spill"
-	"github.com/seed-7440039f/frontier/urlfrontier"
-	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/urlfrontier"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
 var anyCrawl = &pb.GetParams_AnyCrawlID{AnyCrawlID: &pb.AnyCrawlID{}}
@@ -369,7 +371,7 @@ func TestBothAPIsShareAFrontier(t *testing.T) {
 
 // crawlOf returns the number of a URL's crawl.
 func crawlOf(t *testing.T, f *frontier.Frontier, url string) uint32 {
-	for u, err := range f.URLs(t.Context(), frontier.All(), "") {
+	for u, err := range inspect.New(f).URLs(t.Context(), frontier.All(), "") {
 		require.NoError(t, err)
 		if u.Entry.URL == url {
 			return u.Entry.Crawl

@@ -10,12 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/fleet/route"
-	"github.com/seed-7440039f/frontier/serve"
-	"github.com/seed-7440039f/frontier/test/verbs"
-	"github.com/seed-7440039f/frontier/urlfrontier"
-	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -23,6 +17,14 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/fleet/route"
+	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/test/verbs"
+	"github.com/seed-7440039f/frontier/urlfrontier"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
 var _ verbs.Frontier = remote{}
@@ -316,12 +318,12 @@ func (r remote) Done(l frontier.Lease, o frontier.Outcome) error {
 }
 
 // Host counts the URLs of a host. Those that are scheduled count as waiting.
-func (r remote) Host(ctx context.Context, host string) (frontier.HostInfo, error) {
+func (r remote) Host(ctx context.Context, host string) (inspect.Host, error) {
 	s, err := r.GetStats(ctx, &pb.QueueWithinCrawlParams{Key: host})
 	if err == nil && s.GetNumberOfQueues() == 0 {
 		err = frontier.ErrUnknownHost
 	}
-	return frontier.HostInfo{Host: host, Waiting: int64(s.GetSize()) - int64(s.GetInProcess()), Leased: int(s.GetInProcess())}, err
+	return inspect.Host{Host: host, Waiting: int64(s.GetSize()) - int64(s.GetInProcess()), Leased: int(s.GetInProcess())}, err
 }
 
 // Stats counts URLs as Host does. If the call fails, the counts are negative.

@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
 // The frontier refuses blocks longer than 100 years and delays longer than 30 days.
@@ -61,7 +63,7 @@ func (s *Server) GetActive(context.Context, *pb.Local) (*pb.Boolean, error) {
 
 // SetCrawlLimit implements URLFrontier.
 func (s *Server) SetCrawlLimit(ctx context.Context, p *pb.CrawlLimitParams) (*pb.Empty, error) {
-	var n frontier.QueueStats
+	var n inspect.Counts
 	id, ok := s.svc.Crawl(p.GetCrawlID())
 	if ok && p.GetKey() != "" {
 		var err error
@@ -69,7 +71,7 @@ func (s *Server) SetCrawlLimit(ctx context.Context, p *pb.CrawlLimitParams) (*pb
 			return nil, statusOf(err)
 		}
 	}
-	if n == (frontier.QueueStats{}) {
+	if n == (inspect.Counts{}) {
 		return nil, status.Errorf(codes.NotFound, "there is no queue %.300q in this crawl", p.GetKey())
 	}
 	if most := frontier.MaxValueKey - len(limitKey); len(p.GetKey()) > most {

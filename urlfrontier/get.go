@@ -9,11 +9,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/serve"
-	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
 const (
@@ -157,12 +159,12 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 // mayServe returns when the host's clock next allows a contact: zero if that is now, or if the reason is
 // not a clock.
 func (s *Server) mayServe(ctx context.Context, key string) (time.Time, error) {
-	h, err := s.svc.Frontier().Host(ctx, key)
+	h, err := s.svc.Inspector().Host(ctx, key)
 	if errors.Is(err, frontier.ErrUnknownHost) {
 		return time.Time{}, nil
 	}
 	switch h.Reason {
-	case frontier.ReasonDelay, frontier.ReasonCrawlDelay, frontier.ReasonReopened, frontier.ReasonRetryAfter, frontier.ReasonBackoff:
+	case inspect.ReasonDelay, inspect.ReasonCrawlDelay, inspect.ReasonReopened, inspect.ReasonRetryAfter, inspect.ReasonBackoff:
 		return h.Until, err
 	}
 	return time.Time{}, err

@@ -17,17 +17,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/tempfile"
-	"github.com/seed-7440039f/frontier/serve"
-	"github.com/seed-7440039f/frontier/storage"
-	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/internal/tempfile"
+	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
 // startInside starts a server on a socket, and returns what connects to it.
@@ -507,7 +509,7 @@ func TestListingsThatFail(t *testing.T) {
 	purge := purge{s: s, key: key, before: math.MaxInt64}
 	require.NoError(t, purge.run(t.Context()))
 
-	_, err = s.newListing(version{}, queueName{}, func(yield func(frontier.StoredURL, error) bool) { yield(frontier.StoredURL{}, context.Canceled) })
+	_, err = s.newListing(version{}, queueName{}, func(yield func(inspect.StoredURL, error) bool) { yield(inspect.StoredURL{}, context.Canceled) })
 	require.ErrorIs(t, err, context.Canceled)
 	files, err := os.ReadDir(s.o.TempDir)
 	require.NoError(t, err)

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/tempfile"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
@@ -225,7 +226,7 @@ func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *li
 	}
 	now := s.version()
 	l = x.use(who, only, start, now)
-	all := s.svc.Frontier().Scan(ctx, frontier.All())
+	all := s.svc.Inspector().Scan(ctx, frontier.All())
 	switch {
 	case l != nil:
 	case only.key != "":
@@ -268,7 +269,7 @@ func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *li
 }
 
 // newListing makes a snapshot of all URLs, or of a queue's in the frontier's order.
-func (s *Server) newListing(of version, only queueName, all iter.Seq2[frontier.StoredURL, error]) (l *listing, err error) {
+func (s *Server) newListing(of version, only queueName, all iter.Seq2[inspect.StoredURL, error]) (l *listing, err error) {
 	file, err := tempfile.Create(s.o.TempDir, "frontier-listing-*")
 	if err != nil {
 		return nil, err

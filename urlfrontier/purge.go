@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
@@ -56,7 +57,7 @@ func openPurged(ctx context.Context, f *frontier.Frontier) (*purged, error) {
 	if !any {
 		return x, nil
 	}
-	for u, err := range f.Scan(ctx, frontier.All()) {
+	for u, err := range inspect.New(f).Scan(ctx, frontier.All()) {
 		if err != nil {
 			return nil, fmt.Errorf("urlfrontier: purged URLs: %w", err)
 		}
@@ -120,7 +121,7 @@ func (x *purged) deleted() int {
 }
 
 // without subtracts purged URLs from a queue's counts.
-func (x *purged) without(q queueName, n frontier.QueueStats) frontier.QueueStats {
+func (x *purged) without(q queueName, n inspect.Counts) inspect.Counts {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n.Finished = max(0, n.Finished-int64(len(x.by[q])))
@@ -140,7 +141,7 @@ func (x *purged) keys(crawl uint32) (keys []string) {
 }
 
 // withoutAll subtracts purged URLs from a crawl's counts.
-func (x *purged) withoutAll(crawl uint32, n frontier.QueueStats) frontier.QueueStats {
+func (x *purged) withoutAll(crawl uint32, n inspect.Counts) inspect.Counts {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for q, urls := range x.by {
@@ -207,7 +208,7 @@ func (x *purge) run(ctx context.Context) error {
 	if x.key != "" {
 		scope = frontier.Host(x.key)
 	}
-	for u, err := range x.s.svc.Frontier().Scan(ctx, scope) {
+	for u, err := range x.s.svc.Inspector().Scan(ctx, scope) {
 		if err == nil && x.s.isClosing() {
 			err = frontier.ErrClosed
 		}

@@ -11,13 +11,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/serve"
-	"github.com/seed-7440039f/frontier/storage"
-	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
 // pageSize is the default size of a page.
@@ -44,13 +46,13 @@ func (s *Server) ListNodes(context.Context, *pb.Empty) (*pb.StringList, error) {
 }
 
 // active counts a queue's URLs that are not completed.
-func active(n frontier.QueueStats) int64 { return n.Waiting + n.Scheduled + n.Leased }
+func active(n inspect.Counts) int64 { return n.Waiting + n.Scheduled + n.Leased }
 
-func total(n frontier.QueueStats) int64 { return active(n) + n.Finished }
+func total(n inspect.Counts) int64 { return active(n) + n.Finished }
 
 // queueStats counts the URLs of a queue.
-func (s *Server) queueStats(crawl uint32, key string) (frontier.QueueStats, error) {
-	n, _, err := s.svc.Frontier().QueueStats(key, crawl)
+func (s *Server) queueStats(crawl uint32, key string) (inspect.Counts, error) {
+	n, _, err := s.svc.Inspector().Counts(key, crawl)
 	return s.purged.without(queueName{crawl, key}, n), err
 }
 
@@ -61,11 +63,11 @@ func (s *Server) open() error {
 }
 
 // queues yields the queues of a crawl after a key, in domain order.
-func (s *Server) queues(crawl uint32, after string) iter.Seq2[string, frontier.QueueStats] {
-	return func(yield func(string, frontier.QueueStats) bool) {
-		for key, n := range s.svc.Frontier().Queues(crawl, after) {
+func (s *Server) queues(crawl uint32, after string) iter.Seq2[string, inspect.Counts] {
+	return func(yield func(string, inspect.Counts) bool) {
+		for key, n := range s.svc.Inspector().Queues(crawl, after) {
 			n = s.purged.without(queueName{crawl, key}, n)
-			if n != (frontier.QueueStats{}) && !yield(key, n) {
+			if n != (inspect.Counts{}) && !yield(key, n) {
 				return
 			}
 		}
@@ -73,18 +75,18 @@ func (s *Server) queues(crawl uint32, after string) iter.Seq2[string, frontier.Q
 }
 
 // sum counts the URLs of a crawl, or of one queue.
-func (s *Server) sum(crawl uint32, key string) (frontier.QueueStats, error) {
+func (s *Server) sum(crawl uint32, key string) (inspect.Counts, error) {
 	if key != "" {
 		return s.queueStats(crawl, key)
 	}
-	c, _ := s.svc.Frontier().CrawlStats(crawl)
-	return s.purged.withoutAll(crawl, frontier.QueueStats{Waiting: c.Waiting, Scheduled: c.Scheduled, Leased: c.Leased, Finished: c.Finished}), s.open()
+	c, _ := s.svc.Inspector().Crawl(crawl)
+	return s.purged.withoutAll(crawl, inspect.Counts{Waiting: c.Waiting, Scheduled: c.Scheduled, Leased: c.Leased, Finished: c.Finished}), s.open()
 }
 
 // ListCrawls implements URLFrontier.
 func (s *Server) ListCrawls(context.Context, *pb.Local) (*pb.StringList, error) {
 	var names []string
-	for _, id := range s.svc.Frontier().Crawls() {
+	for _, id := range s.svc.Inspector().Crawls() {
 		n, err := s.sum(id, "")
 		if err != nil {
 			return nil, statusOf(err)
@@ -180,7 +182,7 @@ func (x *pages) keep(p page) {
 
 // GetStats implements URLFrontier.
 func (s *Server) GetStats(_ context.Context, p *pb.QueueWithinCrawlParams) (*pb.Stats, error) {
-	var sum frontier.QueueStats
+	var sum inspect.Counts
 	var queues, live uint64
 	var err error
 	switch id, ok := s.svc.Crawl(p.GetCrawlID()); {
@@ -193,10 +195,10 @@ func (s *Server) GetStats(_ context.Context, p *pb.QueueWithinCrawlParams) (*pb.
 			live = 1
 		}
 	default:
-		c, _ := s.svc.Frontier().CrawlStats(id)
+		c, _ := s.svc.Inspector().Crawl(id)
 		queues, live = uint64(c.Hosts), uint64(c.ActiveHosts)
 		for _, key := range s.purged.keys(id) {
-			n, ok, err := s.svc.Frontier().QueueStats(key, id)
+			n, ok, err := s.svc.Inspector().Counts(key, id)
 			if err != nil {
 				return nil, statusOf(err)
 			}

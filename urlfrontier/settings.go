@@ -139,7 +139,7 @@ func (s *Server) isSpent(key string, most int64) (bool, error) {
 		return false, nil
 	}
 	var n int64
-	for _, id := range s.svc.Frontier().Crawls() {
+	for _, id := range s.svc.Inspector().Crawls() {
 		q, err := s.queueStats(id, key)
 		if err != nil {
 			return false, err

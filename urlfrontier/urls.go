@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
 // GetURLStatus implements URLFrontier.
@@ -28,14 +30,14 @@ func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.
 	if !ok || len(key) > maxKey {
 		return nil, missing
 	}
-	u, err := s.svc.Frontier().Status(ctx, frontier.Entry{URL: p.GetUrl(), Host: key, Crawl: id})
+	u, err := s.svc.Inspector().Status(ctx, frontier.Entry{URL: p.GetUrl(), Host: key, Crawl: id})
 	if err != nil {
 		return nil, statusOf(err)
 	}
 	switch {
-	case u.State == frontier.URLUnknown, u.State == frontier.URLKnown, isPurged(&u.Entry):
+	case u.State == inspect.URLUnknown, u.State == inspect.URLKnown, isPurged(&u.Entry):
 		return nil, missing
-	case u.State == frontier.URLScheduled:
+	case u.State == inspect.URLScheduled:
 		u.Entry.NotBefore = u.Until
 	}
 	return itemOf(u.Entry, key, s.svc.CrawlName(id)), nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/polite"
 )
 
@@ -88,7 +89,7 @@ func (w *wire) hop(p *page, req *http.Request, ctx *context.Context) error {
 		return err
 	}
 	o := p.visit.Outcome()
-	info, err := w.f.Host(*ctx, host)
+	info, err := inspect.New(w.f).Host(*ctx, host)
 	if err != nil {
 		return err
 	}

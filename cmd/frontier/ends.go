@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // Exit statuses.
@@ -87,8 +88,8 @@ func wait(n int64) string {
 
 // atLimit reports whether a limit holds the waiting URLs.
 func atLimit(f *frontier.Frontier) bool {
-	for _, h := range f.Largest(100) {
-		if h.Reason == frontier.ReasonLimit {
+	for _, h := range inspect.New(f).Largest(100) {
+		if h.Reason == inspect.ReasonLimit {
 			return true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // clean checks that nothing went wrong on the page, and that it asked for nothing
@@ -36,8 +37,8 @@ func TestPauseByTheButton(t *testing.T) {
 	x.says(t, ".why", "Paused: it is paused") // without being loaded again
 	x.submit(t, ".forms form:nth-of-type(2) button", "site-1.example goes on")
 	x.until(t, "the host is fetched from again", func() bool {
-		h, err := w.f.Host(t.Context(), "site-1.example")
-		return err == nil && h.Reason != frontier.ReasonPaused
+		h, err := inspect.New(w.f).Host(t.Context(), "site-1.example")
+		return err == nil && h.Reason != inspect.ReasonPaused
 	})
 	w.clean(t, x)
 }
@@ -78,7 +79,7 @@ func (x *tab) pauses(t *testing.T, w *world, host string) {
 	t.Logf("the page says that it holds %v after the button was pressed", time.Since(pressed).Round(time.Millisecond))
 	assert.Equal(t, frontier.On, w.f.RuleOf(host).Paused, "it holds when the page says so")
 	x.until(t, "what was being fetched is there", func() bool {
-		h, err := w.f.Host(t.Context(), host)
+		h, err := inspect.New(w.f).Host(t.Context(), host)
 		require.NoError(t, err)
 		return h.Leased == 0
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
 	"github.com/seed-7440039f/frontier/crawler/processing"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // sited is a web of four pages that never change, and a sitemap that changes every day. From day 60 on
@@ -113,9 +114,9 @@ func TestChanges(t *testing.T) {
 		x := beginSited(t, w, time.Hour)
 		x.run(50*day, "http://a.example/")
 		due := func(u string) time.Duration {
-			s, err := x.f.Status(t.Context(), frontier.Entry{URL: u})
+			s, err := inspect.New(x.f).Status(t.Context(), frontier.Entry{URL: u})
 			require.NoError(t, err)
-			require.Equal(t, frontier.URLScheduled, s.State, u)
+			require.Equal(t, inspect.URLScheduled, s.State, u)
 			return s.Until.Sub(w.began)
 		}
 		time.Sleep(time.Hour) // none is out
@@ -127,14 +128,14 @@ func TestChanges(t *testing.T) {
 		assert.Equal(t, []int64{1, 1, 2}, []int64{r.Known, r.New, r.Wrong})
 		assert.Equal(t, []int{4, 5}, []int{r.Faults[0].Line, r.Faults[1].Line})
 		synctest.Wait()
-		s, err := x.f.Status(t.Context(), frontier.Entry{URL: "http://a.example/0"})
+		s, err := inspect.New(x.f).Status(t.Context(), frontier.Entry{URL: "http://a.example/0"})
 		require.NoError(t, err)
-		if s.State == frontier.URLScheduled {
+		if s.State == inspect.URLScheduled {
 			assert.LessOrEqual(t, s.Until.Sub(w.began), now+time.Second)
 		}
-		s, err = x.f.Status(t.Context(), frontier.Entry{URL: "http://b.example/new"})
+		s, err = inspect.New(x.f).Status(t.Context(), frontier.Entry{URL: "http://b.example/new"})
 		require.NoError(t, err)
-		assert.Equal(t, frontier.URLWaiting, s.State)
+		assert.Equal(t, inspect.URLWaiting, s.State)
 		assert.Equal(t, others, []time.Duration{due("http://a.example/1"), due("http://a.example/2")})
 	})
 }

@@ -15,13 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // placed makes sure that each host is at its part.
 func (x *routed) placed() {
 	x.t.Helper()
 	for name, p := range x.parts {
-		for key := range p.f.HostNames(frontier.All(), "") {
+		for key := range inspect.New(p.f).HostNames(frontier.All(), "") {
 			assert.Equal(x.t, name, x.r.home(key).name, key)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/serve"
 )
 
@@ -87,9 +88,9 @@ func TestChangesGoToTheirParts(t *testing.T) {
 	for i := range 30 {
 		u := fmt.Sprintf("http://h%d.example/", i)
 		for name, f := range all {
-			s, err := f.Status(t.Context(), frontier.Entry{URL: u})
+			s, err := inspect.New(f).Status(t.Context(), frontier.Entry{URL: u})
 			require.NoError(t, err)
-			require.Equal(t, name == r.Home(fmt.Sprintf("h%d.example", i)), s.State != frontier.URLUnknown, "%s at %s", u, name)
+			require.Equal(t, name == r.Home(fmt.Sprintf("h%d.example", i)), s.State != inspect.URLUnknown, "%s at %s", u, name)
 		}
 	}
 	list := "not a url\n" + add(25, 10) + "http://h1.example/" + strings.Repeat("x", 1<<13) + "\nhttp://h2.example/\n"

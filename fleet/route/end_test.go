@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // Ends of many leases of all parts, some of them bad, are answered in their order, with a verdict for each
@@ -87,7 +89,7 @@ func TestEndsOfManyParts(t *testing.T) {
 	for _, part := range []string{"b", "c"} {
 		id, ok := x.parts[part].s.Crawl("news")
 		require.True(t, ok)
-		s, _ := x.parts[part].f.CrawlStats(id)
+		s, _ := inspect.New(x.parts[part].f).Crawl(id)
 		assert.EqualValues(t, map[string]int64{"b": 30 + 50, "c": 30}[part], s.Added, part)
 	}
 	for i, l := range got {

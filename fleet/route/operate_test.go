@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/client"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/serve"
 )
 
@@ -105,7 +106,7 @@ func TestRulesAreAtAllPartsThatTheyConcern(t *testing.T) {
 	for _, p := range x.parts {
 		id, ok := p.s.Crawl("news")
 		require.True(t, ok)
-		s, _ := p.f.CrawlStats(id)
+		s, _ := inspect.New(p.f).Crawl(id)
 		assert.Equal(t, 3, s.Rule.Weight)
 	}
 	x.addEach(2, "news", "a", "c")

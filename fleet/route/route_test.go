@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/client"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/serve"
 )
 
@@ -257,7 +258,7 @@ func TestACrawl(t *testing.T) {
 				assert.Greater(t, p.f.Stats().Added, int64(100), "part %s has its share", name)
 				id, ok := p.s.Crawl("news")
 				require.True(t, ok)
-				s, _ := p.f.CrawlStats(id)
+				s, _ := inspect.New(p.f).Crawl(id)
 				assert.Equal(t, p.f.Stats().Added, s.Added, "all in crawl news")
 			}
 			assert.Zero(t, x.leased())
@@ -361,7 +362,7 @@ func TestVerdictsAreInOrder(t *testing.T) {
 	assert.EqualValues(t, 2, sum["new"])
 	assert.EqualValues(t, 3, sum["lines"])
 	p := x.parts[x.r.home("z.example").name]
-	h, err := p.f.Host(t.Context(), "z.example")
+	h, err := inspect.New(p.f).Host(t.Context(), "z.example")
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, h.Waiting, "the host that was given counts")
 	assert.Contains(t, x.problem(400, "bad-request", "POST", "/v1/urls", "nothing\nno", "Content-Type", "text/plain"), "not an absolute URL")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // filled has 40 hosts with three URLs each, one of them visited, and a rule for everything and for a host.
@@ -43,7 +44,7 @@ func (x *routed) has(stats map[string]any) {
 		assert.Equal(x.t, stats[name], now[name], name)
 	}
 	for name, p := range x.parts {
-		for key := range p.f.HostNames(frontier.All(), "") {
+		for key := range inspect.New(p.f).HostNames(frontier.All(), "") {
 			assert.Equal(x.t, name, x.r.home(key).name, key)
 		}
 		r, _ := p.f.Rule(frontier.All())
@@ -87,7 +88,7 @@ func TestImportsOfLists(t *testing.T) {
 	assert.Equal(t, []any{60.0, 1.0, 122.0}, []any{sum["urls"], sum["bad"], sum["lines"]})
 	assert.Contains(t, fmt.Sprint(sum["faults"]), "line 122 ", "lines are counted as the client counts them")
 	for name, p := range x.parts {
-		for key := range p.f.HostNames(frontier.All(), "") {
+		for key := range inspect.New(p.f).HostNames(frontier.All(), "") {
 			assert.Equal(t, name, x.r.home(key).name, key)
 		}
 	}

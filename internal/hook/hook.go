@@ -32,13 +32,6 @@ type Frontier interface {
 	// Sweep waits until nothing in memory is dead that was deleted, and what deserves more has risen.
 	Sweep()
 
-	// Resident reports whether the host is in memory.
-	Resident(host string) bool
-
-	// GroupOf returns the group of a host, or "". If the host is not in memory, it is the group to
-	// which it will return.
-	GroupOf(host string) string
-
 	// DueOf returns when a host may be contacted according to its own clock, without its group.
 	DueOf(host string) time.Time
 

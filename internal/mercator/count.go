@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// QueueTally is the figures of QueueStats.
+// QueueTally is the figures of inspect.Counts.
 type QueueTally struct {
 	Waiting, Scheduled, Leased, Finished int64
 }

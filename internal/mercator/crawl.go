@@ -151,7 +151,7 @@ type Crawl struct {
 	swept      bool // all of it was deleted, and what is dead of it is being taken out
 }
 
-// crawlTally is the figures of CrawlStats that a crawl's record has.
+// crawlTally is the figures of inspect.Crawl that a crawl's record has.
 type crawlTally struct {
 	Waiting, Immediate, Leased int64
 	WaitingBy                  []int64

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/limit"
 )
 
-// Reason is why no URL of a host is handed out: see frontier.Reason.
+// Reason is why no URL of a host is handed out: see inspect.Reason.
 type Reason uint8
 
 // Reasons, in the order of those of package frontier.

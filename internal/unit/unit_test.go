@@ -152,8 +152,8 @@ func each[O any](to map[string]func() error, name string, use func(O) error) {
 var taken = map[string]string{
 	"frontier.Outcome.Duration":      "it is measured: a page may come from a cache",
 	"frontier.Lease.Gap":             "the frontier sets it",
-	"frontier.HostInfo.CrawlDelay":   "the frontier sets it",
-	"frontier.BackoffState.Gap":      "the frontier sets it",
+	"inspect.Host.CrawlDelay":        "the frontier sets it",
+	"inspect.Backoff.Gap":            "the frontier sets it",
 	"frontier.Histogram.Sum":         "the frontier sets it",
 	"crawler.Progress.Elapsed":       "the crawler sets it",
 	"crawler.Progress.Lookup":        "the crawler sets it",

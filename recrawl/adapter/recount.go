@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
@@ -15,7 +16,7 @@ import (
 // pages. The error is the frontier's or ctx's; after an error the accounts are incomplete.
 func (s *Scheduler) Recount(ctx context.Context, f *frontier.Frontier) (pages int, err error) {
 	s.s.Recount(func(yield func(recrawl.Page) bool) {
-		for u, scanErr := range f.Scan(ctx, frontier.All()) {
+		for u, scanErr := range inspect.New(f).Scan(ctx, frontier.All()) {
 			switch {
 			case scanErr != nil:
 				err = scanErr

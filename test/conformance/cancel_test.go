@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/spill"
@@ -39,9 +40,12 @@ func TestContextThatHasEnded(t *testing.T) {
 			"Contact":           func() error { _, err := w.F.Contact(ctx, "a.example"); return err },
 			"Delete":            func() error { _, err := w.F.Delete(ctx, frontier.All()); return err },
 			"Delete of a crawl": func() error { _, err := w.F.Delete(ctx, frontier.Crawl(0)); return err },
-			"Status":            func() error { _, err := w.F.Status(ctx, frontier.Entry{URL: "http://a.example/1"}); return err },
-			"Upcoming":          func() error { _, err := w.F.Upcoming(ctx, 3, true); return err },
-			"Export":            func() error { return w.F.Export(ctx, io.Discard, frontier.ExportOptions{}) },
+			"Status": func() error {
+				_, err := inspect.New(w.F).Status(ctx, frontier.Entry{URL: "http://a.example/1"})
+				return err
+			},
+			"Upcoming": func() error { _, err := inspect.New(w.F).Upcoming(ctx, 3, true); return err },
+			"Export":   func() error { return w.F.Export(ctx, io.Discard, frontier.ExportOptions{}) },
 			"Import": func() error {
 				_, err := w.F.Import(ctx, strings.NewReader("http://a.example/3\n"), frontier.ImportOptions{})
 				return err
@@ -53,13 +57,13 @@ func TestContextThatHasEnded(t *testing.T) {
 				return got
 			},
 			"Scan": func() (got error) {
-				for _, err := range w.F.Scan(ctx, frontier.All()) {
+				for _, err := range inspect.New(w.F).Scan(ctx, frontier.All()) {
 					got = err
 				}
 				return got
 			},
 			"URLs": func() (got error) {
-				for _, err := range w.F.URLs(ctx, frontier.All(), "") {
+				for _, err := range inspect.New(w.F).URLs(ctx, frontier.All(), "") {
 					got = err
 				}
 				return got
@@ -316,13 +320,13 @@ func (c *canceller) look(ctx context.Context) {
 	var err error
 	switch c.rand.IntN(4) {
 	case 0:
-		_, err = c.f.Host(ctx, "h1.example")
+		_, err = inspect.New(c.f).Host(ctx, "h1.example")
 	case 1:
-		_, err = c.f.Status(ctx, frontier.Entry{URL: "http://h1.example/1/1/1"})
+		_, err = inspect.New(c.f).Status(ctx, frontier.Entry{URL: "http://h1.example/1/1/1"})
 	case 2:
-		_, err = c.f.Upcoming(ctx, 5, true)
+		_, err = inspect.New(c.f).Upcoming(ctx, 5, true)
 	default:
-		for _, e := range c.f.URLs(ctx, frontier.Host("h2.example"), "") {
+		for _, e := range inspect.New(c.f).URLs(ctx, frontier.Host("h2.example"), "") {
 			err = e
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -47,7 +48,7 @@ func TestHostIsAssignedToABusyGroupDuringALoad(t *testing.T) {
 	_, _, err := w.F.TryNext()
 	require.ErrorIs(t, err, frontier.ErrNotDue)
 	require.True(t, *called)
-	w.Why("a.example", frontier.ReasonGroup, 0)
+	w.Why("a.example", inspect.ReasonGroup, 0)
 	w.Fetched(b, time.Second, frontier.Outcome{})
 	a := w.NextIs(time.Minute+time.Second, "http://a.example/1")
 	require.Equal(t, "g", a.Group)
@@ -60,7 +61,7 @@ func TestHostIsAssignedToAFreeGroupDuringALoad(t *testing.T) {
 	a := w.NextIs(0, "http://a.example/1")
 	require.True(t, *called)
 	require.Equal(t, "g", a.Group, "it holds a slot of the group that it came to")
-	g, ok := w.F.Group("g")
+	g, ok := inspect.New(w.F).Group("g")
 	require.True(t, ok)
 	require.EqualValues(t, 1, g.Leased)
 	require.NoError(t, w.F.Done(a, frontier.Outcome{}))
@@ -96,7 +97,7 @@ func TestHostLosesALaneDuringALoad(t *testing.T) {
 	_, _, err := w.F.TryNext()
 	require.ErrorIs(t, err, frontier.ErrNotDue)
 	require.True(t, *called)
-	w.Why("a.example", frontier.ReasonLeased, 0)
+	w.Why("a.example", inspect.ReasonLeased, 0)
 	w.Fetched(first, time.Second, frontier.Outcome{})
 	w.NextIs(2*time.Second, "http://a.example/2")
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
@@ -358,20 +359,20 @@ var besides = []beside{
 		_, _ = w.F.Import(context.Background(), &b, frontier.ImportOptions{})
 	}},
 	{name: "URLs are listed", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {
-		for _, err := range w.F.URLs(context.Background(), frontier.All(), "") {
+		for _, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), "") {
 			saysItIsClosed(t, err)
 		}
 	}},
 	{name: "a URL is looked for", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {
-		_, err := w.F.Status(context.Background(), frontier.Entry{URL: "http://a.example/150"})
+		_, err := inspect.New(w.F).Status(context.Background(), frontier.Entry{URL: "http://a.example/150"})
 		saysItIsClosed(t, err)
 	}},
 	{name: "a view reads", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {
-		_, err := w.F.Upcoming(context.Background(), 3, true)
+		_, err := inspect.New(w.F).Upcoming(context.Background(), 3, true)
 		saysItIsClosed(t, err)
 	}},
 	{name: "a host is looked at", holds: "Row", ready: remembered, goes: func(t *testing.T, w *harness.World) {
-		_, err := w.F.Host(context.Background(), "a.example")
+		_, err := inspect.New(w.F).Host(context.Background(), "a.example")
 		saysItIsClosed(t, err)
 	}},
 	{name: "Drain", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -53,36 +54,36 @@ func TestEveryCallAfterClose(t *testing.T) {
 		errs["Forget"] = f.Forget("a.example")
 		two("Delete")(f.Delete(ctx, s))
 		two("Delete of a crawl")(f.Delete(ctx, frontier.Crawl(1)))
-		two("Host")(f.Host(ctx, "a.example"))
-		two("Status")(f.Status(ctx, frontier.Entry{URL: "http://a.example/1"}))
-		two("Upcoming")(f.Upcoming(ctx, 3, true))
+		two("Host")(inspect.New(f).Host(ctx, "a.example"))
+		two("Status")(inspect.New(f).Status(ctx, frontier.Entry{URL: "http://a.example/1"}))
+		two("Upcoming")(inspect.New(f).Upcoming(ctx, 3, true))
 		errs["Export"] = f.Export(ctx, &strings.Builder{}, frontier.ExportOptions{})
 		two("Import")(f.Import(ctx, strings.NewReader("http://a.example/"), frontier.ImportOptions{}))
 		errs["Drain"] = f.Drain(ctx)
-		for _, err := range f.URLs(ctx, s, "") {
+		for _, err := range inspect.New(f).URLs(ctx, s, "") {
 			errs["URLs"] = err
 		}
-		for _, err := range f.Scan(ctx, frontier.All()) {
+		for _, err := range inspect.New(f).Scan(ctx, frontier.All()) {
 			errs["Scan"] = err
 		}
 		for name, err := range errs {
 			assert.ErrorIs(t, err, frontier.ErrClosed, name)
 		}
 		f.Stats()
-		f.Group("g")
-		f.CrawlStats(0)
-		f.Crawls()
-		f.Used(s)
+		inspect.New(f).Group("g")
+		inspect.New(f).Crawl(0)
+		inspect.New(f).Crawls()
+		inspect.New(f).Used(s)
 		f.Rule(s)
 		f.RuleOf("a.example")
 		f.DelayOf("a.example")
 		for range f.Rules() {
 		}
-		for range f.Hosts(s, "") {
+		for range inspect.New(f).Hosts(s, "") {
 		}
-		for range f.HostNames(s, "") {
+		for range inspect.New(f).HostNames(s, "") {
 		}
-		f.Largest(3)
+		inspect.New(f).Largest(3)
 		require.NoError(t, f.Close())
 		w.F = nil
 		w.Open()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/spill"
@@ -238,22 +239,22 @@ func (c *bustle) begins(r *rand.Rand) {
 			return err
 		},
 		func(r *rand.Rand) error {
-			_, err := c.f.Status(bg, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", r.IntN(30), r.IntN(500))})
+			_, err := inspect.New(c.f).Status(bg, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", r.IntN(30), r.IntN(500))})
 			return err
 		},
 		func(*rand.Rand) error {
-			for _, err := range c.f.URLs(bg, frontier.All(), "") {
+			for _, err := range inspect.New(c.f).URLs(bg, frontier.All(), "") {
 				if err != nil {
 					return err
 				}
 			}
-			_, err := c.f.Upcoming(bg, 5, true)
+			_, err := inspect.New(c.f).Upcoming(bg, 5, true)
 			return err
 		},
 		func(r *rand.Rand) error {
 			c.f.Stats()
 			time.Sleep(time.Millisecond)
-			_, err := c.f.Host(bg, fmt.Sprintf("h%d.example", r.IntN(60)))
+			_, err := inspect.New(c.f).Host(bg, fmt.Sprintf("h%d.example", r.IntN(60)))
 			return err
 		},
 	}
@@ -360,7 +361,7 @@ func closeBesideEverything(t *testing.T, r *rand.Rand, n *trycount.Counter) {
 }
 
 func isThere(t *testing.T, f *frontier.Frontier, url string) bool {
-	s, err := f.Status(t.Context(), frontier.Entry{URL: url})
+	s, err := inspect.New(f).Status(t.Context(), frontier.Entry{URL: url})
 	require.NoError(t, err)
-	return s.State != frontier.URLKnown && s.State != frontier.URLUnknown
+	return s.State != inspect.URLKnown && s.State != inspect.URLUnknown
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
@@ -37,9 +38,9 @@ func TestForcedEntryThatCannotBeCommitted(t *testing.T) {
 	require.Len(t, bad, 1)
 	require.Equal(t, 1, bad[0].Index)
 	require.Equal(t, "http://b.example/1", bad[0].URL)
-	s, err := w.F.Status(t.Context(), frontier.Entry{URL: "http://a.example/1"})
+	s, err := inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: "http://a.example/1"})
 	require.NoError(t, err)
-	require.Equal(t, frontier.URLKnown, s.State, "it is finished")
+	require.Equal(t, inspect.URLKnown, s.State, "it is finished")
 
 	w.Machine.Faults.FailNth(spilltest.Write, 3, harness.ErrDisk)
 	n, err := w.F.Add(t.Context(), forced(2)...)

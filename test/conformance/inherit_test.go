@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // linked opens a frontier with a page of crawl 7, which is leased.
@@ -104,9 +105,9 @@ func TestLinksOfAForgottenCrawlAreRefused(t *testing.T) {
 			require.Len(t, refused, 2)
 			assert.Equal(t, []int{0, 2}, []int{refused[0].Index, refused[1].Index})
 			assert.Equal(t, links[0].URL, refused[0].URL)
-			x, _ := f.CrawlStats(7)
+			x, _ := inspect.New(f).Crawl(7)
 			assert.EqualValues(t, map[bool]int{true: 1}[again], x.Waiting)
-			x, _ = f.CrawlStats(8)
+			x, _ = inspect.New(f).Crawl(8)
 			assert.EqualValues(t, 1, x.Waiting)
 			if again { // what came afterwards is a page like any other
 				l, err := f.Take(t.Context(), frontier.TakeOptions{Crawls: []uint32{7}})

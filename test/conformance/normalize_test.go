@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -27,9 +28,9 @@ func TestOneURLHasOneForm(t *testing.T) {
 		require.Equal(t, 2, n)
 		require.Equal(t, []string{form, form, other}, seen, "the Prioritizer sees the form")
 
-		s, err := w.F.Status(t.Context(), frontier.Entry{URL: "http://a.example/./~x#y"})
+		s, err := inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: "http://a.example/./~x#y"})
 		require.NoError(t, err)
-		require.Equal(t, frontier.URLWaiting, s.State)
+		require.Equal(t, inspect.URLWaiting, s.State)
 		require.Equal(t, form, s.Entry.URL)
 
 		n, err = w.F.CrawlNow(t.Context(), frontier.Entry{URL: "http://B.example"})
@@ -44,7 +45,7 @@ func TestOneURLHasOneForm(t *testing.T) {
 		require.Equal(t, "mailto:me", refused[0].URL)
 		require.ErrorIs(t, refused[0], urlnorm.ErrScheme)
 
-		_, err = w.F.Status(t.Context(), frontier.Entry{URL: "mailto:me"})
+		_, err = inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: "mailto:me"})
 		require.ErrorIs(t, err, urlnorm.ErrScheme)
 		n, err = w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/" + strings.Repeat("x", frontier.MaxURL)})
 		require.Zero(t, n)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -94,7 +95,7 @@ var trapCalls = map[string]func(*harness.World, frontier.Lease) error{
 		return err
 	},
 	"Status": func(w *harness.World, _ frontier.Lease) error {
-		_, err := w.F.Status(context.Background(), frontier.Entry{URL: "http://b.example/1"})
+		_, err := inspect.New(w.F).Status(context.Background(), frontier.Entry{URL: "http://b.example/1"})
 		return err
 	},
 	"Done": func(w *harness.World, l frontier.Lease) error { return w.F.Done(l, frontier.Outcome{}) },

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -106,23 +107,23 @@ var stuckCalls = []stuck{
 	{name: "Assign", holds: "Row", ready: remembered, calls: func(_ context.Context, w *harness.World) error { return w.F.Assign("a.example", "g") }},
 	{name: "Forget", holds: "Row", ready: remembered, calls: func(_ context.Context, w *harness.World) error { return w.F.Forget("a.example") }},
 	{name: "Host", holds: "Row", own: true, ready: remembered, calls: func(ctx context.Context, w *harness.World) error {
-		_, err := w.F.Host(ctx, "a.example")
+		_, err := inspect.New(w.F).Host(ctx, "a.example")
 		return err
 	}},
 	{name: "Status", holds: "Load", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {
-		_, err := w.F.Status(ctx, frontier.Entry{URL: "http://a.example/150"})
+		_, err := inspect.New(w.F).Status(ctx, frontier.Entry{URL: "http://a.example/150"})
 		return err
 	}},
 	{name: "Status of what is scheduled", holds: "LoadTimed", own: true, ready: scheduled, calls: func(ctx context.Context, w *harness.World) error {
-		_, err := w.F.Status(ctx, frontier.Entry{URL: "http://h3.example/"})
+		_, err := inspect.New(w.F).Status(ctx, frontier.Entry{URL: "http://h3.example/"})
 		return err
 	}},
 	{name: "Upcoming", holds: "Load", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {
-		_, err := w.F.Upcoming(ctx, 3, true)
+		_, err := inspect.New(w.F).Upcoming(ctx, 3, true)
 		return err
 	}},
 	{name: "URLs", holds: "Load", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {
-		for _, err := range w.F.URLs(ctx, frontier.All(), "") {
+		for _, err := range inspect.New(w.F).URLs(ctx, frontier.All(), "") {
 			if err != nil {
 				return err
 			}
@@ -130,7 +131,7 @@ var stuckCalls = []stuck{
 		return errors.New("all are listed")
 	}},
 	{name: "Scan", holds: "Records", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {
-		for _, err := range w.F.Scan(ctx, frontier.All()) {
+		for _, err := range inspect.New(w.F).Scan(ctx, frontier.All()) {
 			if err != nil {
 				return err
 			}

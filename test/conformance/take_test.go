@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
@@ -234,7 +235,7 @@ func TestABundleHasOneSlotOfItsGroup(t *testing.T) {
 				used := func(name string, n int) {
 					t.Helper()
 					require.NoError(t, w.F.Check())
-					g, _ := w.F.Group(name)
+					g, _ := inspect.New(w.F).Group(name)
 					require.Equal(t, n, g.Leased)
 				}
 				used("g", 1)

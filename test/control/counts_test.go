@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
@@ -19,11 +20,11 @@ import (
 )
 
 // queue returns the numbers of a host within a crawl.
-func queue(t *testing.T, w *harness.World, host string, crawl uint32) frontier.QueueStats {
+func queue(t *testing.T, w *harness.World, host string, crawl uint32) inspect.Counts {
 	t.Helper()
-	x, ok, err := w.F.QueueStats(host, crawl)
+	x, ok, err := inspect.New(w.F).Counts(host, crawl)
 	require.NoError(t, err)
-	require.Equal(t, ok, x != frontier.QueueStats{})
+	require.Equal(t, ok, x != inspect.Counts{})
 	return x
 }
 
@@ -47,22 +48,22 @@ func TestQueuesAreCounted(t *testing.T) {
 	}
 	_, err := w.F.Add(ctx, es...)
 	require.NoError(t, err)
-	all := frontier.QueueStats{Waiting: 100, Scheduled: 100, Finished: 100}
+	all := inspect.Counts{Waiting: 100, Scheduled: 100, Finished: 100}
 	for _, settle := range []func(){func() {}, func() { w.Moves(true) }, w.Reopen} {
 		settle()
 		var hosts []string
-		for host, x := range w.F.Queues(1, "") {
+		for host, x := range inspect.New(w.F).Queues(1, "") {
 			hosts = append(hosts, host)
 			require.Equal(t, all, x)
 		}
 		require.Equal(t, []string{"h1.example", "h3.example", "h5.example", "h7.example", "h9.example"}, hosts)
 		require.Equal(t, all, queue(t, w, "h2.example", 0))
 		require.Zero(t, queue(t, w, "h2.example", 1))
-		s, ok := w.F.CrawlStats(1)
+		s, ok := inspect.New(w.F).Crawl(1)
 		require.True(t, ok)
 		require.Equal(t, []int64{500, 500, 500}, []int64{s.Waiting, s.Scheduled, s.Finished})
 	}
-	for host := range w.F.Queues(1, "h5.example") {
+	for host := range inspect.New(w.F).Queues(1, "h5.example") {
 		require.Equal(t, "h7.example", host)
 		break
 	}
@@ -71,13 +72,13 @@ func TestQueuesAreCounted(t *testing.T) {
 		_, err = w.F.Add(ctx, e)
 		require.NoError(t, err)
 	}
-	require.Equal(t, frontier.QueueStats{Waiting: 101, Scheduled: 99, Finished: 100}, queue(t, w, "h2.example", 0))
+	require.Equal(t, inspect.Counts{Waiting: 101, Scheduled: 99, Finished: 100}, queue(t, w, "h2.example", 0))
 	_, err = w.F.Delete(ctx, frontier.Host("h3.example"))
 	require.NoError(t, err)
 	require.Zero(t, queue(t, w, "h3.example", 1))
 	_, err = w.F.Delete(ctx, frontier.Crawl(0))
 	require.NoError(t, err)
-	for host := range w.F.Queues(0, "") {
+	for host := range inspect.New(w.F).Queues(0, "") {
 		require.Fail(t, "a host is left", host)
 	}
 	w.Reopen()
@@ -86,15 +87,15 @@ func TestQueuesAreCounted(t *testing.T) {
 	require.Zero(t, queue(t, w, "h2.example", 0))
 	require.Equal(t, all, queue(t, w, "h5.example", 1))
 	w.Add("http://h2.example/again")
-	require.Equal(t, frontier.QueueStats{Waiting: 1}, queue(t, w, "h2.example", 0))
+	require.Equal(t, inspect.Counts{Waiting: 1}, queue(t, w, "h2.example", 0))
 }
 
 func TestQueuesAreNotCountedUnasked(t *testing.T) {
 	w := harness.NewWorld(t, keepOptions)
 	w.Add("http://a.example/")
-	_, _, err := w.F.QueueStats("a.example", 0)
+	_, _, err := inspect.New(w.F).Counts("a.example", 0)
 	require.ErrorContains(t, err, "Options.Count is not set")
-	for range w.F.Queues(0, "") {
+	for range inspect.New(w.F).Queues(0, "") {
 		require.Fail(t, "a queue")
 	}
 }
@@ -104,21 +105,21 @@ func TestQueuesAreNotCountedUnasked(t *testing.T) {
 func TestAURLCountsWhileItsEndIsOnItsWay(t *testing.T) {
 	w, h := harness.HookedWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), LeaseTime: time.Minute, Count: true, Keep: true, Retry: frontier.Retries(9, 0)})
 	w.Add("http://a.example/1")
-	leased, waits, finished := frontier.QueueStats{Leased: 1}, frontier.QueueStats{Waiting: 1}, frontier.QueueStats{Finished: 1}
-	counted := func(want frontier.QueueStats, pending int64) {
+	leased, waits, finished := inspect.Counts{Leased: 1}, inspect.Counts{Waiting: 1}, inspect.Counts{Finished: 1}
+	counted := func(want inspect.Counts, pending int64) {
 		t.Helper()
-		x, _, err := w.F.QueueStats("a.example", 0)
+		x, _, err := inspect.New(w.F).Counts("a.example", 0)
 		require.NoError(t, err)
 		require.Equal(t, want, x)
-		c, ok := w.F.CrawlStats(0)
+		c, ok := inspect.New(w.F).Crawl(0)
 		require.True(t, ok)
-		require.Equal(t, want, frontier.QueueStats{Waiting: c.Waiting, Leased: c.Leased, Finished: c.Finished})
+		require.Equal(t, want, inspect.Counts{Waiting: c.Waiting, Leased: c.Leased, Finished: c.Finished})
 		require.Equal(t, pending, w.F.Stats().Pending)
 	}
 	for _, x := range []struct {
 		fails         bool
 		end           func(frontier.Lease)
-		pending, want frontier.QueueStats
+		pending, want inspect.Counts
 	}{
 		{false, func(frontier.Lease) { w.Clock.Advance(time.Minute); w.F.Stats() }, waits, waits},
 		{true, func(l frontier.Lease) { _ = w.F.Done(l, frontier.Outcome{}) }, leased, waits},
@@ -177,7 +178,7 @@ func TestWhatIsDoneTakesNoMemory(t *testing.T) {
 			bytes[i] = s.MemoryBytes
 		}
 		if o.Count {
-			c, _ := w.F.CrawlStats(0)
+			c, _ := inspect.New(w.F).Crawl(0)
 			require.EqualValues(t, []int64{20_000, 20_000, 0}, []int64{c.Finished, c.Hosts, c.ActiveHosts})
 		}
 	}
@@ -215,7 +216,7 @@ func TestAPageOfQueuesReadsNoMore(t *testing.T) {
 	for _, after := range []string{"", "h05000.example", "h09950.example"} {
 		reads.ranges.Store(0)
 		n := 0
-		for range w.F.Queues(0, after) {
+		for range inspect.New(w.F).Queues(0, after) {
 			if n++; n == 100 {
 				break
 			}
@@ -224,13 +225,13 @@ func TestAPageOfQueuesReadsNoMore(t *testing.T) {
 	}
 	reads.ranges.Store(0)
 	reads.single.Store(0)
-	require.Equal(t, frontier.QueueStats{Finished: 1}, queue(t, w, "h00007.example", 0))
+	require.Equal(t, inspect.Counts{Finished: 1}, queue(t, w, "h00007.example", 0))
 	require.EqualValues(t, 1, reads.single.Load())
 	_, err := w.F.DeleteWith(context.Background(), frontier.DeleteOptions{Scope: frontier.Host("h00007.example"), Forget: true})
 	require.NoError(t, err)
 	require.Zero(t, queue(t, w, "h00007.example", 0))
 	require.LessOrEqual(t, reads.ranges.Load(), int64(2))
-	c, _ := w.F.CrawlStats(0)
+	c, _ := inspect.New(w.F).Crawl(0)
 	require.EqualValues(t, 9_999, c.Hosts)
 }
 
@@ -255,12 +256,12 @@ func TestQueuesAreCountedAnew(t *testing.T) {
 	w.Add("http://h00004.example/waits")
 	require.Positive(t, reopen(true))
 	require.Zero(t, queue(t, w, "h00003.example", 0))
-	require.Equal(t, frontier.QueueStats{Waiting: 1, Finished: 1}, queue(t, w, "h00004.example", 0))
+	require.Equal(t, inspect.Counts{Waiting: 1, Finished: 1}, queue(t, w, "h00004.example", 0))
 	n := 0
-	for range w.F.Queues(0, "") {
+	for range inspect.New(w.F).Queues(0, "") {
 		n++
 	}
 	require.Equal(t, 1_999, n)
 	require.Zero(t, reopen(true))
-	require.Equal(t, frontier.QueueStats{Waiting: 1, Finished: 1}, queue(t, w, "h00004.example", 0))
+	require.Equal(t, inspect.Counts{Waiting: 1, Finished: 1}, queue(t, w, "h00004.example", 0))
 }

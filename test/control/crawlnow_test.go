@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -154,7 +155,7 @@ func TestCrawlNowAmongCrawls(t *testing.T) {
 	w.SetCrawl(3, frontier.Rule{})
 	require.Equal(t, frontier.Immediate, w.Next().Priority)
 	require.EqualValues(t, 9, w.F.Stats().Immediate)
-	s, _ := w.F.CrawlStats(3)
+	s, _ := inspect.New(w.F).Crawl(3)
 	require.EqualValues(t, 9, s.Immediate)
 }
 

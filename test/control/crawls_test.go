@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
@@ -127,12 +128,12 @@ func TestSmallCrawlIsDoneWithinItsShare(t *testing.T) {
 		handedOut += of[1] + of[2]
 		require.LessOrEqual(t, handedOut, 2*small+2*workers, "the small crawl has had %d of its %d", n, small)
 	}
-	s, ok := w.F.CrawlStats(2)
+	s, ok := inspect.New(w.F).Crawl(2)
 	require.True(t, ok)
 	require.EqualValues(t, small, s.HandedOut)
 	require.Zero(t, s.Waiting+s.Leased)
 	require.EqualValues(t, small, s.Done[frontier.Visited])
-	require.Equal(t, []uint32{1, 2}, w.F.Crawls())
+	require.Equal(t, []uint32{1, 2}, inspect.New(w.F).Crawls())
 	t.Logf("%d URLs beside %d: all were handed out among %d", small, big, handedOut)
 }
 
@@ -163,7 +164,7 @@ func TestPausedCrawlIsHeld(t *testing.T) {
 		l := w.Next()
 		w.SetCrawl(1, frontier.Rule{Paused: frontier.On})
 		w.Fetched(l, 0, frontier.Outcome{Result: frontier.Requeue})
-		one, _ := w.F.CrawlStats(1)
+		one, _ := inspect.New(w.F).Crawl(1)
 		require.Equal(t, one.Waiting, w.F.Stats().Held)
 		for range w.F.Stats().Waiting - one.Waiting {
 			l := w.Next()
@@ -176,7 +177,7 @@ func TestPausedCrawlIsHeld(t *testing.T) {
 			w = w.Killed()
 			w.Until(w.At() + time.Second)
 			w.Over()
-			s, _ := w.F.CrawlStats(1)
+			s, _ := inspect.New(w.F).Crawl(1)
 			require.Equal(t, frontier.On, s.Rule.Paused)
 		}
 		w.SetCrawl(1, frontier.Rule{})
@@ -293,16 +294,16 @@ func TestForgottenCrawls(t *testing.T) {
 		w.Clock.Advance(time.Second)
 	}
 	w.F.Stats()
-	require.Less(t, len(w.F.Crawls()), 300)
-	_, ok := w.F.CrawlStats(10)
+	require.Less(t, len(inspect.New(w.F).Crawls()), 300)
+	_, ok := inspect.New(w.F).Crawl(10)
 	require.False(t, ok)
-	s, ok := w.F.CrawlStats(1999)
+	s, ok := inspect.New(w.F).Crawl(1999)
 	require.True(t, ok)
 	require.EqualValues(t, 1, s.HandedOut)
-	s, ok = w.F.CrawlStats(5)
+	s, ok = inspect.New(w.F).Crawl(5)
 	require.True(t, ok)
 	require.Equal(t, frontier.Rule{Weight: 3}, s.Rule)
-	require.NotContains(t, w.F.Crawls(), uint32(0))
+	require.NotContains(t, inspect.New(w.F).Crawls(), uint32(0))
 }
 
 func TestSettingsOfCrawlsLast(t *testing.T) {
@@ -317,10 +318,10 @@ func TestSettingsOfCrawlsLast(t *testing.T) {
 		require.ErrorContains(t, w.F.BlockUntil(frontier.Crawl(id), w.Clock.Now().Add(time.Hour)), "the other settings are of hosts")
 	}
 	w = w.Killed()
-	require.Equal(t, []uint32{0, 1<<32 - 1}, w.F.Crawls())
-	s, _ := w.F.CrawlStats(0)
+	require.Equal(t, []uint32{0, 1<<32 - 1}, inspect.New(w.F).Crawls())
+	s, _ := inspect.New(w.F).Crawl(0)
 	require.Equal(t, frontier.Rule{Weight: 1000}, s.Rule)
-	s, _ = w.F.CrawlStats(1<<32 - 1)
+	s, _ = inspect.New(w.F).Crawl(1<<32 - 1)
 	require.Equal(t, frontier.Rule{Weight: 2, Paused: frontier.On}, s.Rule)
 	require.NoError(t, w.F.Close())
 	require.ErrorIs(t, w.F.UpdateRule(frontier.Crawl(1), func(r *frontier.Rule) { *r = frontier.Rule{} }), frontier.ErrClosed)

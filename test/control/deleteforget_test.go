@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -82,9 +83,9 @@ func TestDeleteWithForget(t *testing.T) {
 					require.Zero(t, added(t, w.F, everywhere()...))
 				}
 				forgot(t, w.F, frontier.All())
-				s, err := w.F.Status(t.Context(), frontier.Entry{URL: "http://a.example/0", Crawl: 1})
+				s, err := inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: "http://a.example/0", Crawl: 1})
 				require.NoError(t, err)
-				require.Equal(t, frontier.URLUnknown, s.State)
+				require.Equal(t, inspect.URLUnknown, s.State)
 				require.Equal(t, 18, added(t, w.F, everywhere()...))
 				require.EqualValues(t, 18, w.F.Stats().Waiting)
 			})
@@ -112,9 +113,9 @@ func TestForceOfAURLThatWasForgotten(t *testing.T) {
 				prepare(t, w)
 				forgot(t, w.F, frontier.Host("a.example"))
 				w.Add(url)
-				s, err := w.F.Status(t.Context(), frontier.Entry{URL: url})
+				s, err := inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: url})
 				require.NoError(t, err)
-				require.Equal(t, frontier.URLWaiting, s.State, "and not what is left of the old lease")
+				require.Equal(t, inspect.URLWaiting, s.State, "and not what is left of the old lease")
 				v, err := w.F.AddVerdicts(t.Context(), frontier.Entry{URL: url, Force: true})
 				require.NoError(t, err)
 				require.Equal(t, frontier.EntryForced, v[0])

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -25,7 +26,7 @@ func TestDeleteWithinACrawl(t *testing.T) {
 		_, err := w.F.Add(ctx, es...)
 		require.NoError(t, err)
 		left := func() (urls []string) {
-			for u, err := range w.F.Scan(ctx, frontier.All()) {
+			for u, err := range inspect.New(w.F).Scan(ctx, frontier.All()) {
 				require.NoError(t, err)
 				urls = append(urls, u.Entry.URL+" "+string(rune('0'+u.Entry.Crawl)))
 			}

@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 func forgetOptions() frontier.Options {
@@ -37,7 +38,7 @@ func TestForgetBackoff(t *testing.T) {
 		require.NoError(t, w.F.Forget("a.example"))
 		x := w.Info("a.example")
 		require.Equal(t, time.Second, x.Due.Sub(harness.Dawn))
-		require.Equal(t, frontier.ReasonDelay, x.Reason)
+		require.Equal(t, inspect.ReasonDelay, x.Reason)
 		require.Zero(t, x.Backoff)
 		w.NextIs(time.Second, "http://a.example/2")
 	})
@@ -62,7 +63,7 @@ func TestForgetQuarantine(t *testing.T) {
 			w.Fetched(w.Next(), 0, refused())
 		}
 		w.Until(w.At() + 2*time.Second) // its URL waits again, and the delay has passed
-		require.Equal(t, frontier.ReasonQuarantine, w.Info("a.example").Reason)
+		require.Equal(t, inspect.ReasonQuarantine, w.Info("a.example").Reason)
 		require.NoError(t, w.F.Forget("a.example"))
 		require.Zero(t, w.F.Stats().Quarantined)
 		l, _, err := w.TryNext()
@@ -173,7 +174,7 @@ func TestForgottenTroubleOfAHostWithoutURLs(t *testing.T) {
 		require.NoError(t, w.F.Forget("a.example"))
 		require.NoError(t, w.F.Check())
 		if w.Options.Spill == nil { // else the next batch deletes its row before
-			require.False(t, hook.Of(w.F).Resident("a.example"))
+			require.False(t, harness.Resident(w.F, "a.example"))
 		}
 	})
 }

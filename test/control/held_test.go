@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -167,9 +168,9 @@ func TestPausedAndBlocked(t *testing.T) {
 		_, at, err := w.TryNext()
 		require.ErrorIs(t, err, frontier.ErrNotDue)
 		require.Equal(t, harness.Dawn.Add(time.Hour), at)
-		w.Why("a.example.org", frontier.ReasonBlocked, time.Hour)
+		w.Why("a.example.org", inspect.ReasonBlocked, time.Hour)
 		require.NoError(t, w.F.Pause(frontier.Domain("org")))
-		w.Why("a.example.org", frontier.ReasonPaused, 0)
+		w.Why("a.example.org", inspect.ReasonPaused, 0)
 		require.Equal(t, frontier.Rule{Paused: frontier.On, BlockedUntil: harness.Dawn.Add(time.Hour)}, w.Host("a.example.org").Rule)
 		w.Held(1)
 		require.NoError(t, w.F.Resume(frontier.Domain("org")))
@@ -385,7 +386,7 @@ func TestClockBehindOpen(t *testing.T) {
 		require.NoError(t, w.F.BlockUntil(frontier.Host("c.example"), harness.Dawn), "its date is 0")
 		require.NoError(t, w.F.Check())
 		require.Equal(t, 2, w.Served(frontier.Outcome{}), "a host without a block, and one within its limit")
-		w.Why("d.example", frontier.ReasonLimit, at(10*time.Minute))
+		w.Why("d.example", inspect.ReasonLimit, at(10*time.Minute))
 		w.Fetched(w.NextIs(at(time.Minute), "http://b.example/"), 0, frontier.Outcome{})
 		w.Fetched(w.NextIs(at(10*time.Minute), "http://d.example/2"), 0, frontier.Outcome{})
 		w.Fetched(w.NextIs(0, "http://c.example/"), 0, frontier.Outcome{})
@@ -400,7 +401,7 @@ func TestCrawlsLimitWithTheClockBehindOpen(t *testing.T) {
 		w.SetCrawl(7, frontier.Rule{Limits: frontier.Limits{Served: 1, Period: time.Hour}})
 		w.InCrawl(7, "http://a.example/", 2)
 		require.Equal(t, 1, w.Served(frontier.Outcome{}))
-		used, _ := w.F.Used(frontier.Crawl(7))
+		used, _ := inspect.New(w.F).Used(frontier.Crawl(7))
 		require.True(t, used.Until.Equal(harness.Dawn), "its date is 0")
 		w.Fetched(w.NextAt(0), 0, frontier.Outcome{})
 		w.Over()

@@ -7,31 +7,33 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 func TestHostTellsWhyItIsNotServed(t *testing.T) {
 	harness.InBothWorlds(t, harness.Quantum(2, frontier.Options{Delay: frontier.FixedDelay(time.Second)}), func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1", "http://a.example/2", "http://a.example/3", "http://a.example/4")
-		w.Why("a.example", frontier.ReasonBackQueue, 0)
+		w.Why("a.example", inspect.ReasonBackQueue, 0)
 		l := w.Next()
-		w.Why("a.example", frontier.ReasonLeased, 0)
+		w.Why("a.example", inspect.ReasonLeased, 0)
 		require.Equal(t, l.Deadline.UnixNano(), w.Host("a.example").Deadline.UnixNano())
 		require.Equal(t, 1, w.Host("a.example").Leased)
 		w.Fetched(l, 0, frontier.Outcome{})
-		w.Why("a.example", frontier.ReasonDelay, time.Second)
+		w.Why("a.example", inspect.ReasonDelay, time.Second)
 		require.True(t, w.Host("a.example").Bound)
 		w.Until(time.Second)
-		w.Why("a.example", frontier.ReasonTurn, 0)
+		w.Why("a.example", inspect.ReasonTurn, 0)
 		l = w.Next()
 		busy, err := w.F.Add(context.Background(), frontier.Entry{URL: "http://b.example/", NotBefore: harness.Dawn.Add(time.Hour)})
 		require.NoError(t, err)
 		require.Equal(t, 1, busy)
-		w.Why("b.example", frontier.ReasonNotBefore, 0)
+		w.Why("b.example", inspect.ReasonNotBefore, 0)
 		require.Equal(t, int64(1), w.Host("b.example").Scheduled)
 		require.NoError(t, w.F.Join(&l, "group"))
 		w.Fetched(l, time.Second, frontier.Outcome{})
@@ -39,14 +41,14 @@ func TestHostTellsWhyItIsNotServed(t *testing.T) {
 		c := w.NextIs(2*time.Second, "http://c.example/1")
 		require.ErrorIs(t, w.F.Join(&c, "group"), frontier.ErrGroupBusy)
 		require.NoError(t, w.F.Done(c, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
-		w.Why("c.example", frontier.ReasonGroup, 3*time.Second)
+		w.Why("c.example", inspect.ReasonGroup, 3*time.Second)
 		require.Equal(t, "group", w.Host("c.example").Group)
 		require.Equal(t, harness.Dawn.Add(3*time.Second).UnixNano(), w.Host("c.example").GroupDue.UnixNano())
-		w.Why("a.example", frontier.ReasonDelay, 3*time.Second)
+		w.Why("a.example", inspect.ReasonDelay, 3*time.Second)
 		w.Until(3 * time.Second)
 		l = w.Next()
 		other := map[string]string{"a.example": "c.example", "c.example": "a.example"}[l.Host]
-		w.Why(other, frontier.ReasonGroup, 0) // its only slot is taken
+		w.Why(other, inspect.ReasonGroup, 0) // its only slot is taken
 	})
 }
 
@@ -56,7 +58,7 @@ func TestHostCountsWhatWaits(t *testing.T) {
 			_, err := w.F.Add(context.Background(), frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i), Depth: i % 2, Crawl: uint32(i / 4)})
 			require.NoError(t, err)
 		}
-		require.Equal(t, []frontier.QueueInfo{
+		require.Equal(t, []inspect.Queue{
 			{Crawl: 0, Priority: 3, Waiting: 2}, {Crawl: 1, Priority: 3, Waiting: 1}, {Crawl: 0, Priority: 2, Waiting: 2}, {Crawl: 1, Priority: 2, Waiting: 1},
 		}, w.Host("a.example").Queues)
 		require.Equal(t, int64(6), w.Host("a.example").Waiting)
@@ -66,20 +68,20 @@ func TestHostCountsWhatWaits(t *testing.T) {
 
 func TestUnknownHosts(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
-		x, err := w.F.Host(context.Background(), "nobody.example")
+		x, err := inspect.New(w.F).Host(context.Background(), "nobody.example")
 		require.ErrorIs(t, err, frontier.ErrUnknownHost)
-		require.Equal(t, frontier.HostInfo{Host: "nobody.example", Reason: frontier.ReasonNothing}, x)
+		require.Equal(t, inspect.Host{Host: "nobody.example", Reason: inspect.ReasonNothing}, x)
 		for _, bad := range []string{"", strings.Repeat("x", 256)} {
-			_, err = w.F.Host(context.Background(), bad)
+			_, err = inspect.New(w.F).Host(context.Background(), bad)
 			require.Error(t, err)
 			require.NotErrorIs(t, err, frontier.ErrUnknownHost)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_, err = w.F.Host(ctx, "nobody.example")
+		_, err = inspect.New(w.F).Host(ctx, "nobody.example")
 		require.ErrorIs(t, err, context.Canceled)
 		require.NoError(t, w.F.Close())
-		_, err = w.F.Host(context.Background(), "nobody.example")
+		_, err = inspect.New(w.F).Host(context.Background(), "nobody.example")
 		require.ErrorIs(t, err, frontier.ErrClosed)
 		w.F = nil
 		w.Open()
@@ -98,13 +100,13 @@ func TestHostThatIsDormant(t *testing.T) {
 		_, err := w.F.Add(context.Background())
 		require.NoError(t, err)
 	}
-	require.False(t, hook.Of(w.F).Resident("a.example"))
+	require.False(t, harness.Resident(w.F, "a.example"))
 	x := w.Host("a.example")
 	require.Equal(t, time.Minute, x.CrawlDelay)
 	require.False(t, x.Resident)
-	require.Equal(t, frontier.ReasonNothing, x.Reason)
+	require.Equal(t, inspect.ReasonNothing, x.Reason)
 	require.Equal(t, time.Minute, x.Due.Sub(harness.Dawn))
-	require.False(t, hook.Of(w.F).Resident("a.example"))
+	require.False(t, harness.Resident(w.F, "a.example"))
 }
 
 // A host whose URLs wait for their time on disk, and about which nothing else is known, is found.
@@ -115,10 +117,10 @@ func TestHostWithScheduledURLsOnDisk(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, hook.Of(w.F).MoveNow(true))
-	require.False(t, hook.Of(w.F).Resident("a.example"))
-	w.Why("a.example", frontier.ReasonNotBefore, 2*time.Hour)
+	require.False(t, harness.Resident(w.F, "a.example"))
+	w.Why("a.example", inspect.ReasonNotBefore, 2*time.Hour)
 	require.Equal(t, int64(2), w.Host("a.example").Scheduled)
-	_, err := w.F.Host(context.Background(), "b.example")
+	_, err := inspect.New(w.F).Host(context.Background(), "b.example")
 	require.ErrorIs(t, err, frontier.ErrUnknownHost)
 	n, err := w.F.Add(context.Background(), frontier.Entry{URL: "http://a.example/1", Force: true})
 	require.NoError(t, err)
@@ -134,18 +136,18 @@ func TestReopenedIsAReason(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(5 * time.Second)}, spill.Options{})
 	w.Add("http://a.example/")
 	w = w.Killed()
-	w.Why("a.example", frontier.ReasonReopened, 5*time.Second)
+	w.Why("a.example", inspect.ReasonReopened, 5*time.Second)
 	w.NextIs(5*time.Second, "http://a.example/")
 }
 
 func TestReasonsHaveNames(t *testing.T) {
 	names := map[string]bool{}
-	for r := frontier.ReasonTurn; r <= frontier.ReasonLimit; r++ {
+	for r := inspect.ReasonTurn; r <= inspect.ReasonLimit; r++ {
 		require.NotEqual(t, "invalid reason", r.String())
 		require.False(t, names[r.String()])
 		names[r.String()] = true
 	}
-	require.Equal(t, "invalid reason", (frontier.ReasonLimit + 1).String())
+	require.Equal(t, "invalid reason", (inspect.ReasonLimit + 1).String())
 }
 
 // Of the clocks of a host, the one that set its time is reported, also after a restart.
@@ -157,16 +159,16 @@ func TestWhichClockIsTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		outcomes []frontier.Outcome
-		want     frontier.Reason
+		want     inspect.Reason
 	}{
-		"delay":               {[]frontier.Outcome{{}}, frontier.ReasonDelay},
-		"Crawl-delay":         {[]frontier.Outcome{{CrawlDelay: time.Minute}}, frontier.ReasonCrawlDelay},
-		"Retry-After":         {[]frontier.Outcome{{CrawlDelay: time.Minute, RetryAfter: time.Hour}}, frontier.ReasonRetryAfter},
-		"less than the delay": {[]frontier.Outcome{{RetryAfter: time.Millisecond}}, frontier.ReasonDelay},
-		"back-off":            {[]frontier.Outcome{{Result: frontier.Failed, Failure: frontier.FailureTooMany}}, frontier.ReasonBackoff},
+		"delay":               {[]frontier.Outcome{{}}, inspect.ReasonDelay},
+		"Crawl-delay":         {[]frontier.Outcome{{CrawlDelay: time.Minute}}, inspect.ReasonCrawlDelay},
+		"Retry-After":         {[]frontier.Outcome{{CrawlDelay: time.Minute, RetryAfter: time.Hour}}, inspect.ReasonRetryAfter},
+		"less than the delay": {[]frontier.Outcome{{RetryAfter: time.Millisecond}}, inspect.ReasonDelay},
+		"back-off":            {[]frontier.Outcome{{Result: frontier.Failed, Failure: frontier.FailureTooMany}}, inspect.ReasonBackoff},
 		"quarantine": {[]frontier.Outcome{
 			{Result: frontier.Failed, Failure: frontier.FailureConnect}, {Result: frontier.Failed, Failure: frontier.FailureConnect},
-		}, frontier.ReasonQuarantine},
+		}, inspect.ReasonQuarantine},
 	} {
 		t.Run(name, func(t *testing.T) {
 			harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -19,9 +20,9 @@ import (
 var keepOptions = frontier.Options{Keep: true, Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, time.Second)}
 
 // isFinished requires that a URL is finished, and returns its status.
-func isFinished(t *testing.T, w *harness.World, url string) frontier.URLStatus {
+func isFinished(t *testing.T, w *harness.World, url string) inspect.Status {
 	t.Helper()
-	w.IsState(frontier.URLFinished, url)
+	w.IsState(inspect.URLFinished, url)
 	s := w.Status(url)
 	require.True(t, s.Entry.Finished)
 	require.Zero(t, s.Until)
@@ -52,7 +53,7 @@ func TestEndedURLsAreKept(t *testing.T) {
 			_, err := w.F.Add(context.Background(), frontier.Entry{URL: ends[r], Depth: 3, Weight: 1.5, Meta: []byte("meta")})
 			require.NoError(t, err)
 			l := w.LeaseOf(t)
-			w.IsState(frontier.URLLeased, ends[r])
+			w.IsState(inspect.URLLeased, ends[r])
 			require.NoError(t, w.F.Done(l, frontier.Outcome{Result: r}))
 		}
 		settle()
@@ -63,7 +64,7 @@ func TestEndedURLsAreKept(t *testing.T) {
 			require.Equal(t, frontier.Entry{URL: url, Depth: 3, Weight: 1.5, Meta: []byte("meta"), Finished: true}, s.Entry)
 		}
 		n := 0
-		for u, err := range w.F.Scan(t.Context(), frontier.All()) {
+		for u, err := range inspect.New(w.F).Scan(t.Context(), frontier.All()) {
 			require.NoError(t, err)
 			require.Equal(t, frontier.Entry{URL: ends[u.History.Last], Depth: 3, Weight: 1.5, Meta: []byte("meta"), Finished: true}, u.Entry)
 			n++
@@ -100,7 +101,7 @@ func TestFinishedEntries(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, n)
 		}
-		w.IsState(frontier.URLLeased, urls[1])
+		w.IsState(inspect.URLLeased, urls[1])
 		require.NoError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Failed}))
 		settle()
 		for i, url := range urls {
@@ -121,7 +122,7 @@ func TestFinishedEntries(t *testing.T) {
 		_, err = w.F.Delete(ctx, frontier.All())
 		require.NoError(t, err)
 		for _, url := range urls[2:] {
-			w.IsState(frontier.URLKnown, url)
+			w.IsState(inspect.URLKnown, url)
 		}
 		require.NoError(t, w.F.Check())
 	})
@@ -208,7 +209,7 @@ func TestFinishedURLsOnDisk(t *testing.T) {
 	require.Zero(t, rows(w, "e:"), "no block has any")
 	w.Reopen()
 	require.EqualValues(t, n-n/500, w.F.Stats().Finished)
-	w.IsState(frontier.URLKnown, "http://h7.example/7")
+	w.IsState(inspect.URLKnown, "http://h7.example/7")
 	isFinished(t, w, "http://h8.example/8")
 	require.NoError(t, w.F.Check())
 }
@@ -233,7 +234,7 @@ func TestFinishedURLsAreExported(t *testing.T) {
 	without.Keep = false
 	plain := harness.NewWorld(t, without)
 	require.EqualValues(t, 2, plain.Imported(text).URLs)
-	plain.IsState(frontier.URLKnown, "http://a.example/1")
+	plain.IsState(inspect.URLKnown, "http://a.example/1")
 	require.Zero(t, plain.F.Stats().Finished)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -25,15 +26,15 @@ func TestAURLKeepsTheHostThatItWasAddedWith(t *testing.T) {
 			frontier.Entry{URL: "http://other.example/plain"},
 		)
 		require.NoError(t, err)
-		status := func() frontier.URLStatus {
-			s, err := w.F.Status(ctx, frontier.Entry{URL: odd, Host: "Key.Example."})
+		status := func() inspect.Status {
+			s, err := inspect.New(w.F).Status(ctx, frontier.Entry{URL: odd, Host: "Key.Example."})
 			require.NoError(t, err)
 			require.Equal(t, "key.example", s.Host)
 			return s
 		}
-		require.Equal(t, frontier.URLWaiting, status().State)
+		require.Equal(t, inspect.URLWaiting, status().State)
 		require.Equal(t, "key.example", status().Entry.Host)
-		_, err = w.F.Status(ctx, frontier.Entry{URL: odd})
+		_, err = inspect.New(w.F).Status(ctx, frontier.Entry{URL: odd})
 		require.Error(t, err)
 
 		first, second := w.Next(), w.Next()
@@ -49,7 +50,7 @@ func TestAURLKeepsTheHostThatItWasAddedWith(t *testing.T) {
 		require.ErrorIs(t, err, frontier.ErrNotDue, "both URLs of the key are one host's")
 		require.NoError(t, w.F.Done(second, frontier.Outcome{}))
 		require.NoError(t, w.F.Done(first, frontier.Outcome{Next: w.Clock.Now().Add(time.Hour)}))
-		require.Equal(t, frontier.URLScheduled, status().State)
+		require.Equal(t, inspect.URLScheduled, status().State)
 
 		check := func(w *harness.World) {
 			text := w.Export()
@@ -59,9 +60,9 @@ func TestAURLKeepsTheHostThatItWasAddedWith(t *testing.T) {
 			for _, other := range []*harness.World{harness.NewWorld(t, frontier.Options{}), harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})} {
 				other.Imported(text)
 				require.Equal(t, harness.LinesOf(text, "url"), harness.LinesOf(other.Export(), "url"))
-				s, err := other.F.Status(ctx, frontier.Entry{URL: odd, Host: "key.example"})
+				s, err := inspect.New(other.F).Status(ctx, frontier.Entry{URL: odd, Host: "key.example"})
 				require.NoError(t, err)
-				require.Equal(t, frontier.URLScheduled, s.State)
+				require.Equal(t, inspect.URLScheduled, s.State)
 				require.Equal(t, "key.example", s.Entry.Host)
 			}
 		}
@@ -100,7 +101,7 @@ func TestHostsOfEntriesAreChecked(t *testing.T) {
 	} {
 		_, err := w.F.Add(t.Context(), frontier.Entry{URL: "x", Host: host})
 		require.ErrorContains(t, err, want)
-		_, err = w.F.Status(t.Context(), frontier.Entry{URL: "x", Host: host})
+		_, err = inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: "x", Host: host})
 		require.ErrorContains(t, err, want)
 		_, err = w.F.Import(t.Context(), strings.NewReader(`{"url":"x","host":"`+host+`"}`+"\n"), frontier.ImportOptions{})
 		require.ErrorContains(t, err, want)

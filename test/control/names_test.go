@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
@@ -35,7 +36,7 @@ func controlsOf(f *frontier.Frontier, s frontier.Scope, host string) map[string]
 	if errs["Contact"] = err; err == nil {
 		errs["Contact"] = f.Done(l, frontier.Outcome{})
 	}
-	for _, err := range f.URLs(ctx, s, "") {
+	for _, err := range inspect.New(f).URLs(ctx, s, "") {
 		errs["URLs"] = err
 	}
 	return errs
@@ -91,7 +92,7 @@ func TestNamesThatHostsHave(t *testing.T) {
 	} {
 		w := harness.NewWorld(t, frontier.Options{})
 		w.Add(url)
-		require.Equal(t, frontier.ReasonBackQueue, w.Info(name).Reason)
+		require.Equal(t, inspect.ReasonBackQueue, w.Info(name).Reason)
 		for control, err := range controlsOf(w.F, frontier.Host(name), name) {
 			require.NoError(t, err, "%s of %s", control, name)
 		}
@@ -117,7 +118,7 @@ func TestSpellingsOfNames(t *testing.T) {
 						s := scope(name)
 						require.NoError(t, w.F.CheckScope(s))
 						require.NoError(t, w.F.Pause(s))
-						require.Equal(t, frontier.ReasonPaused, w.Info(key).Reason)
+						require.Equal(t, inspect.ReasonPaused, w.Info(key).Reason)
 						require.Equal(t, frontier.On, w.F.RuleOf(name).Paused)
 						r, ok := w.F.Rule(s)
 						require.True(t, ok)
@@ -126,22 +127,22 @@ func TestSpellingsOfNames(t *testing.T) {
 							require.Equal(t, scope(key), as)
 						}
 						require.NoError(t, w.F.Resume(s))
-						require.Equal(t, frontier.ReasonBackQueue, w.Info(key).Reason)
+						require.Equal(t, inspect.ReasonBackQueue, w.Info(key).Reason)
 						require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 7} }))
-						_, ok = w.F.Used(s)
+						_, ok = inspect.New(w.F).Used(s)
 						require.True(t, ok)
 						require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(9 * time.Millisecond) }))
 						require.Equal(t, frontier.FixedDelay(9*time.Millisecond), w.F.DelayOf(name))
 						require.NoError(t, w.F.Clear(s))
-						require.Equal(t, []string{key}, slices.Collect(w.F.HostNames(s, "")))
-						require.Len(t, slices.Collect(w.F.Hosts(s, "")), 1)
+						require.Equal(t, []string{key}, slices.Collect(inspect.New(w.F).HostNames(s, "")))
+						require.Len(t, slices.Collect(inspect.New(w.F).Hosts(s, "")), 1)
 						line := fmt.Sprintf(`{"rule":"host","name":%q,"paused":"on"}`, name)
 						if s == frontier.Domain(name) {
 							line = strings.Replace(line, "host", "domain", 1)
 						}
 						_, err := w.F.Import(t.Context(), strings.NewReader(line), frontier.ImportOptions{})
 						require.NoError(t, err)
-						require.Equal(t, frontier.ReasonPaused, w.Info(name).Reason)
+						require.Equal(t, inspect.ReasonPaused, w.Info(name).Reason)
 						require.NoError(t, w.F.Clear(s))
 					}
 					require.NoError(t, w.F.Assign(name, "g"))
@@ -149,7 +150,7 @@ func TestSpellingsOfNames(t *testing.T) {
 					require.Equal(t, key, w.Info(name).Host)
 					require.NoError(t, w.F.Forget(name))
 					require.Empty(t, w.Info(key).Group)
-					for u, err := range w.F.URLs(t.Context(), frontier.Host(name), "") {
+					for u, err := range inspect.New(w.F).URLs(t.Context(), frontier.Host(name), "") {
 						require.NoError(t, err)
 						require.Equal(t, url, u.Entry.URL)
 					}
@@ -175,7 +176,7 @@ func TestSpellingsOfOneMachine(t *testing.T) {
 	} {
 		harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 			w.Add(urls...)
-			require.Len(t, slices.Collect(w.F.HostNames(frontier.All(), "")), 1)
+			require.Len(t, slices.Collect(inspect.New(w.F).HostNames(frontier.All(), "")), 1)
 		})
 	}
 }

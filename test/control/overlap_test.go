@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -175,7 +176,7 @@ func TestMostSpecificPriorityCounts(t *testing.T) {
 		}
 		pr := func() (out []int) {
 			for d := range 4 {
-				s, err := f.Status(ctx, frontier.Entry{URL: fmt.Sprintf("http://a.x.example/%d", d)})
+				s, err := inspect.New(f).Status(ctx, frontier.Entry{URL: fmt.Sprintf("http://a.x.example/%d", d)})
 				require.NoError(t, err)
 				out = append(out, s.Priority)
 			}
@@ -217,7 +218,7 @@ func TestEndOfABlockOfAPausedHost(t *testing.T) {
 			r.Paused, r.BlockedUntil = frontier.On, time.Now().Add(20*time.Second)
 		}))
 		time.Sleep(11 * time.Second)
-		_, err = f.Upcoming(ctx, 1, false) // time passes: a is ready, and has the slot
+		_, err = inspect.New(f).Upcoming(ctx, 1, false) // time passes: a is ready, and has the slot
 		require.NoError(t, err)
 		_, err = f.Add(ctx, frontier.Entry{URL: "http://b.test/1", Crawl: 2})
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -87,11 +88,11 @@ func TestRefusedControlsChangeNothing(t *testing.T) {
 			_, err := f.Delete(ctx, s)
 			add(err, "delete %.20q", s)
 			err = nil
-			for _, e := range f.URLs(ctx, s, "") {
+			for _, e := range inspect.New(f).URLs(ctx, s, "") {
 				err = e
 			}
 			add(err, "urls %.20q", s)
-			for x := range f.Hosts(s, "") {
+			for x := range inspect.New(f).Hosts(s, "") {
 				assert.Fail(t, "hosts", "%v", x)
 			}
 		}
@@ -99,12 +100,12 @@ func TestRefusedControlsChangeNothing(t *testing.T) {
 			add(f.SetGroup(name, frontier.GroupSettings{Concurrency: 1}), "set group %.20q", name)
 			add(f.Assign(name, "g"), "assign %.20q", name)
 			add(f.Forget(name), "forget %.20q", name)
-			_, err := f.Host(ctx, name)
+			_, err := inspect.New(f).Host(ctx, name)
 			add(err, "host %.20q", name)
 			x := l
 			add(f.Join(&x, name), "join %.20q", name)
 			assert.Equal(t, l, x)
-			_, ok := f.Group(name)
+			_, ok := inspect.New(f).Group(name)
 			assert.False(t, ok)
 		}
 		add(f.Assign("a.example", long), "assign to long")

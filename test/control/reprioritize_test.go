@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
@@ -127,7 +128,7 @@ func TestPrioritiesOfOverlappingScopes(t *testing.T) {
 		}
 		want := map[int]int{}
 		for host, of := range around {
-			for u, err := range w.F.URLs(context.Background(), frontier.Host(host), "") {
+			for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.Host(host), "") {
 				require.NoError(t, err)
 				p := int(u.Entry.Weight)
 				for _, i := range of {

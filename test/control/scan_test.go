@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -15,10 +16,10 @@ import (
 )
 
 // scanned are the URLs that Scan yields. None comes twice, and a scope has those of its hosts or crawl.
-func scanned(tb testing.TB, f *frontier.Frontier) map[string]frontier.StoredURL {
+func scanned(tb testing.TB, f *frontier.Frontier) map[string]inspect.StoredURL {
 	all := scannedOf(tb, f, frontier.All())
 	require.Equal(tb, all, scannedOf(tb, f, frontier.Domain("example")))
-	of := map[frontier.Scope]map[string]frontier.StoredURL{frontier.Host("h2.example"): {}, frontier.Domain("h3.example"): {}, frontier.Crawl(1): {}}
+	of := map[frontier.Scope]map[string]inspect.StoredURL{frontier.Host("h2.example"): {}, frontier.Domain("h3.example"): {}, frontier.Crawl(1): {}}
 	for url, u := range all {
 		for s, some := range of {
 			if s == frontier.Host(u.Host) || s == frontier.Domain(u.Host) || s == frontier.Crawl(u.Entry.Crawl) {
@@ -32,9 +33,9 @@ func scanned(tb testing.TB, f *frontier.Frontier) map[string]frontier.StoredURL 
 	return all
 }
 
-func scannedOf(tb testing.TB, f *frontier.Frontier, s frontier.Scope) map[string]frontier.StoredURL {
-	all := map[string]frontier.StoredURL{}
-	for u, err := range f.Scan(context.Background(), s) {
+func scannedOf(tb testing.TB, f *frontier.Frontier, s frontier.Scope) map[string]inspect.StoredURL {
+	all := map[string]inspect.StoredURL{}
+	for u, err := range inspect.New(f).Scan(context.Background(), s) {
 		require.NoError(tb, err)
 		require.NotContains(tb, all, u.Entry.URL)
 		all[u.Entry.URL] = u
@@ -109,11 +110,11 @@ func TestScanYieldsWhatIsHeld(t *testing.T) {
 				require.True(t, u.Entry.NotBefore.Equal(due[url]), "%s: %v, not %v", url, u.Entry.NotBefore, due[url])
 			}
 		}
-		for u, err := range w.F.URLs(context.Background(), frontier.All(), "") {
+		for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), "") {
 			require.NoError(t, err)
 			s := got[u.Entry.URL]
 			s.Entry.NotBefore = time.Time{}
-			require.Equal(t, frontier.StoredURL{Entry: u.Entry, Host: u.Host, Priority: u.Priority, Attempt: u.Attempt, History: u.History}, s)
+			require.Equal(t, inspect.StoredURL{Entry: u.Entry, Host: u.Host, Priority: u.Priority, Attempt: u.Attempt, History: u.History}, s)
 		}
 	})
 }
@@ -123,7 +124,7 @@ func TestScanEnds(t *testing.T) {
 		require.Empty(t, scanned(t, w.F))
 		w.Add(harness.UrlsOf("a.example", 1000)...)
 		n := 0
-		for _, err := range w.F.Scan(t.Context(), frontier.All()) { // its caller has seen enough
+		for _, err := range inspect.New(w.F).Scan(t.Context(), frontier.All()) { // its caller has seen enough
 			require.NoError(t, err)
 			if n++; n == 300 {
 				break
@@ -132,7 +133,7 @@ func TestScanEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var last error
-		for _, err := range w.F.Scan(ctx, frontier.All()) {
+		for _, err := range inspect.New(w.F).Scan(ctx, frontier.All()) {
 			cancel()
 			last = err
 		}

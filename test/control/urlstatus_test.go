@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
@@ -26,18 +27,18 @@ func TestStatusFollowsAURL(t *testing.T) {
 					}
 				}
 				const url = "http://a.example/1"
-				w.IsState(frontier.URLUnknown, url)
+				w.IsState(inspect.URLUnknown, url)
 				w.Add("http://a.example/0")
 				_, err := w.F.Add(context.Background(), frontier.Entry{URL: url, Depth: 1, Meta: []byte("m")})
 				require.NoError(t, err)
 				move()
-				want := frontier.URLStatus{State: frontier.URLWaiting, Host: "a.example", Priority: 2, Attempt: 1, Entry: frontier.Entry{URL: url, Depth: 1, Meta: []byte("m")}}
+				want := inspect.Status{State: inspect.URLWaiting, Host: "a.example", Priority: 2, Attempt: 1, Entry: frontier.Entry{URL: url, Depth: 1, Meta: []byte("m")}}
 				require.Equal(t, want, w.Status(url))
-				s, err := w.F.Status(context.Background(), frontier.Entry{URL: url, Crawl: 1})
+				s, err := inspect.New(w.F).Status(context.Background(), frontier.Entry{URL: url, Crawl: 1})
 				require.NoError(t, err)
-				require.Equal(t, frontier.URLUnknown, s.State, "in another crawl")
-				w.IsState(frontier.URLUnknown, "http://a.example/")
-				w.IsState(frontier.URLUnknown, "http://b.example/1")
+				require.Equal(t, inspect.URLUnknown, s.State, "in another crawl")
+				w.IsState(inspect.URLUnknown, "http://a.example/")
+				w.IsState(inspect.URLUnknown, "http://b.example/1")
 				var l frontier.Lease
 				for l.Entry.URL != url {
 					l = w.Next()
@@ -46,21 +47,21 @@ func TestStatusFollowsAURL(t *testing.T) {
 					}
 				}
 				move()
-				want.State, want.Until = frontier.URLLeased, l.Deadline
+				want.State, want.Until = inspect.URLLeased, l.Deadline
 				require.Equal(t, want, w.Status(url))
 				require.NoError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Failed}))
 				move()
 				got := w.Status(url)
 				require.Equal(t, harness.Dawn.Add(time.Hour).UnixMilli(), got.Until.UnixMilli())
-				require.Equal(t, frontier.URLScheduled.String(), got.State.String())
+				require.Equal(t, inspect.URLScheduled.String(), got.State.String())
 				require.Equal(t, 2, got.Attempt)
 				require.Equal(t, url, got.Entry.URL)
-				w.IsState(frontier.URLKnown, "http://a.example/0")
+				w.IsState(inspect.URLKnown, "http://a.example/0")
 				w.Until(time.Hour)
 				w.Fetched(w.NextIs(time.Hour, url), 0, frontier.Outcome{})
 				move()
-				w.IsState(frontier.URLKnown, url)
-				require.Equal(t, frontier.URLStatus{State: frontier.URLKnown, Host: "a.example"}, w.Status(url))
+				w.IsState(inspect.URLKnown, url)
+				require.Equal(t, inspect.Status{State: inspect.URLKnown, Host: "a.example"}, w.Status(url))
 			})
 		})
 	}
@@ -68,23 +69,23 @@ func TestStatusFollowsAURL(t *testing.T) {
 
 func TestStatusErrors(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
-	_, err := w.F.Status(context.Background(), frontier.Entry{URL: "no url"})
+	_, err := inspect.New(w.F).Status(context.Background(), frontier.Entry{URL: "no url"})
 	require.Error(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = w.F.Status(ctx, frontier.Entry{URL: "http://a.example/"})
+	_, err = inspect.New(w.F).Status(ctx, frontier.Entry{URL: "http://a.example/"})
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, w.F.Close())
-	_, err = w.F.Status(context.Background(), frontier.Entry{URL: "http://a.example/"})
+	_, err = inspect.New(w.F).Status(context.Background(), frontier.Entry{URL: "http://a.example/"})
 	require.ErrorIs(t, err, frontier.ErrClosed)
 }
 
 func TestStatusWithoutDedup(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{NoDedup: true})
 	w.Add("http://a.example/")
-	w.IsState(frontier.URLWaiting, "http://a.example/")
+	w.IsState(inspect.URLWaiting, "http://a.example/")
 	w.Fetched(w.Next(), 0, frontier.Outcome{})
-	w.IsState(frontier.URLUnknown, "http://a.example/")
+	w.IsState(inspect.URLUnknown, "http://a.example/")
 }
 
 // A URL that is never done never counts as done while workers take, fail and hand
@@ -120,15 +121,15 @@ func TestStatusMissesNothing(t *testing.T) {
 			require.NoError(t, hook.Of(f).MoveNow(true))
 		}
 	})
-	states := map[frontier.URLState]int{}
+	states := map[inspect.URLState]int{}
 	for i := range 300 {
-		s, err := f.Status(ctx, frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i%n)})
+		s, err := inspect.New(f).Status(ctx, frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i%n)})
 		require.NoError(t, err)
 		states[s.State]++
 	}
 	cancel()
 	all.Wait()
-	require.Zero(t, states[frontier.URLKnown]+states[frontier.URLUnknown], "%v", states)
+	require.Zero(t, states[inspect.URLKnown]+states[inspect.URLUnknown], "%v", states)
 }
 
 func openReal(t *testing.T, o frontier.Options) *frontier.Frontier {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -48,7 +49,7 @@ func TestVerdictsSayWhatBecameOfEachEntry(t *testing.T) {
 		vs, err = w.F.AddVerdicts(ctx, frontier.Entry{URL: "http://a.example/3"})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Nil(t, vs, "no entry was admitted")
-		w.IsState(frontier.URLUnknown, "http://a.example/3")
+		w.IsState(inspect.URLUnknown, "http://a.example/3")
 	})
 }
 
@@ -89,7 +90,7 @@ func TestDoneAllEndsEachForItself(t *testing.T) {
 		require.EqualValues(t, 1, x.Leased, "of the faulty outcome")
 		require.EqualValues(t, 2, x.Done[frontier.Visited])
 		require.Zero(t, x.Done[frontier.Gone])
-		w.IsState(frontier.URLWaiting, c.Entry.URL)
+		w.IsState(inspect.URLWaiting, c.Entry.URL)
 		require.NoError(t, w.F.Done(b, frontier.Outcome{}))
 
 		ctx, cancel := context.WithCancel(t.Context())

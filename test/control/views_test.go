@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -15,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func hostsOf(infos []frontier.HostInfo) (names []string) {
+func hostsOf(infos []inspect.Host) (names []string) {
 	for _, x := range infos {
 		names = append(names, x.Host)
 	}
@@ -44,7 +45,7 @@ func TestUpcomingIsInOrderOfTime(t *testing.T) {
 	})
 }
 
-// The walk of the heaps agrees with sorting the HostInfo of all hosts.
+// The walk of the heaps agrees with sorting all hosts.
 func TestUpcomingAgreesWithHost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := harness.NewWorld(t, harness.ParkAfter(20*time.Second, frontier.Options{Delay: frontier.FixedDelay(0), GroupDelay: frontier.FixedDelay(2 * time.Second)}))
@@ -64,16 +65,16 @@ func TestUpcomingAgreesWithHost(t *testing.T) {
 			wait := time.Duration(rapid.IntRange(0, 60_000).Draw(r, "wait")) * time.Millisecond
 			require.NoError(t, w.F.Done(l, frontier.Outcome{RetryAfter: wait}))
 		}
-		due := func(x frontier.HostInfo) time.Time {
+		due := func(x inspect.Host) time.Time {
 			return time.Unix(0, max(x.Due.UnixNano(), x.GroupDue.UnixNano(), harness.Dawn.UnixNano()))
 		}
-		var all []frontier.HostInfo
+		var all []inspect.Host
 		for i := range hosts {
-			if x, err := w.F.Host(context.Background(), fmt.Sprintf("h%d.example", i)); err == nil && x.Waiting > 0 {
+			if x, err := inspect.New(w.F).Host(context.Background(), fmt.Sprintf("h%d.example", i)); err == nil && x.Waiting > 0 {
 				all = append(all, x)
 			}
 		}
-		slices.SortStableFunc(all, func(a, b frontier.HostInfo) int { return due(a).Compare(due(b)) })
+		slices.SortStableFunc(all, func(a, b inspect.Host) int { return due(a).Compare(due(b)) })
 		n := rapid.IntRange(1, 50).Draw(r, "n")
 		got := w.Upcoming(n)
 		require.Len(t, got, min(n, len(all)))
@@ -96,7 +97,7 @@ func TestUpcomingURLs(t *testing.T) {
 		if w.Machine != nil {
 			require.NoError(t, hook.Of(w.F).MoveNow(true)) // they are on disk
 		}
-		got, err := w.F.Upcoming(context.Background(), 10, true)
+		got, err := inspect.New(w.F).Upcoming(context.Background(), 10, true)
 		require.NoError(t, err)
 		require.Len(t, got, 4)
 		for i, name := range []string{"high", "middle", "low"} {
@@ -105,19 +106,19 @@ func TestUpcomingURLs(t *testing.T) {
 			require.Equal(t, 3-i, got[i].Priority)
 			require.False(t, got[i].Due.After(w.Clock.Now()))
 		}
-		require.Equal(t, frontier.Upcoming{
+		require.Equal(t, inspect.Upcoming{
 			Host: got[3].Host, Priority: 3, Entry: frontier.Entry{URL: "http://late.example/2"}, Due: got[3].Due,
 		}, got[3])
 		require.Equal(t, "late.example", got[3].Host.Host)
 		require.Equal(t, harness.Dawn.Add(time.Second).UnixNano(), got[3].Due.UnixNano())
-		got, err = w.F.Upcoming(context.Background(), 2, true)
+		got, err = inspect.New(w.F).Upcoming(context.Background(), 2, true)
 		require.NoError(t, err)
 		require.Len(t, got, 2)
 		require.Equal(t, []byte("middle"), got[1].Entry.Meta)
 		require.Equal(t, uint32(1), got[1].Entry.Crawl)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_, err = w.F.Upcoming(ctx, 2, true)
+		_, err = inspect.New(w.F).Upcoming(ctx, 2, true)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, int64(7), w.F.Stats().Waiting, "nothing was taken")
 	})
@@ -127,7 +128,7 @@ func TestViewsOfClosedFrontier(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
 	w.Add("http://a.example/")
 	require.NoError(t, w.F.Close())
-	_, err := w.F.Upcoming(context.Background(), 1, false)
+	_, err := inspect.New(w.F).Upcoming(context.Background(), 1, false)
 	require.ErrorIs(t, err, frontier.ErrClosed)
 }
 
@@ -144,7 +145,7 @@ func TestHostsAreInDomainOrder(t *testing.T) {
 		want := append([]string{"127.0.0.1", "example", "a.example", "www.a.example"}, all[:100]...)
 		want = append(want, "c.example", "xa.example", "b.org")
 		list := func(s frontier.Scope, after string) (names []string) {
-			for x := range w.F.Hosts(s, after) {
+			for x := range inspect.New(w.F).Hosts(s, after) {
 				require.Equal(t, int64(1), x.Waiting)
 				names = append(names, x.Host)
 			}
@@ -159,7 +160,7 @@ func TestHostsAreInDomainOrder(t *testing.T) {
 		require.Equal(t, want[2:3], list(frontier.Host("a.example"), ""))
 		require.Empty(t, list(frontier.Host("a.example"), "a.example"))
 		require.Empty(t, list(frontier.Domain("nobody.example"), ""))
-		for x := range w.F.Hosts(frontier.All(), "") {
+		for x := range inspect.New(w.F).Hosts(frontier.All(), "") {
 			require.Equal(t, want[0], x.Host)
 			break
 		}
@@ -174,14 +175,14 @@ func TestHostsWhileTheyComeAndGo(t *testing.T) {
 	}
 	seen := map[string]int{}
 	i := 0
-	for x := range w.F.Hosts(frontier.All(), "") {
+	for x := range inspect.New(w.F).Hosts(frontier.All(), "") {
 		seen[x.Host]++
 		if i++; i <= 60 {
 			w.Fetched(w.NextAt(0), 0, frontier.Outcome{}) // one of them goes
 			w.Add(fmt.Sprintf("http://new%03d.example/", i))
 		}
 	}
-	for x := range w.F.Hosts(frontier.All(), "") {
+	for x := range inspect.New(w.F).Hosts(frontier.All(), "") {
 		if x.Host[0] == 'h' {
 			require.Equal(t, 1, seen[x.Host], x.Host)
 		}
@@ -202,9 +203,9 @@ func TestUpcomingOfBlockedHosts(t *testing.T) {
 		require.NoError(t, w.F.Pause(frontier.Host("d.example")))
 		require.Equal(t, []string{"b.example", "c.example", "a.example"}, hostsOf(w.Upcoming(9)))
 		require.Equal(t, []string{"b.example", "c.example"}, hostsOf(w.Upcoming(2)))
-		w.Why("d.example", frontier.ReasonPaused, 0)
-		w.Why("a.example", frontier.ReasonBlocked, time.Hour)
-		w.Why("b.example", frontier.ReasonDelay, 10*time.Second)
+		w.Why("d.example", inspect.ReasonPaused, 0)
+		w.Why("a.example", inspect.ReasonBlocked, time.Hour)
+		w.Why("b.example", inspect.ReasonDelay, 10*time.Second)
 	})
 }
 
@@ -213,8 +214,8 @@ func TestPausedCrawlIsAReason(t *testing.T) {
 		_, err := w.F.Add(context.Background(), frontier.Entry{URL: "http://a.example/", Crawl: 3})
 		require.NoError(t, err)
 		require.NoError(t, w.F.UpdateRule(frontier.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Paused: frontier.On} }))
-		w.Why("a.example", frontier.ReasonPaused, 0)
+		w.Why("a.example", inspect.ReasonPaused, 0)
 		w.Add("http://a.example/")
-		w.Why("a.example", frontier.ReasonBackQueue, 0)
+		w.Why("a.example", inspect.ReasonBackQueue, 0)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -21,13 +22,13 @@ func TestHostNamesAreThoseOfHosts(t *testing.T) {
 		for _, s := range []frontier.Scope{frontier.All(), frontier.Domain("d3.example"), frontier.Domain("example"), frontier.Host("d3.example"), frontier.Domain("nobody.example")} {
 			for _, after := range []string{"", "d3.example", "h17.d3.example", "zzz.org"} {
 				var want []string
-				for x := range w.F.Hosts(s, after) {
+				for x := range inspect.New(w.F).Hosts(s, after) {
 					want = append(want, x.Host)
 				}
-				require.Equal(t, want, slices.Collect(w.F.HostNames(s, after)), "%v after %q", s, after)
+				require.Equal(t, want, slices.Collect(inspect.New(w.F).HostNames(s, after)), "%v after %q", s, after)
 			}
 		}
-		for name := range w.F.HostNames(frontier.All(), "") {
+		for name := range inspect.New(w.F).HostNames(frontier.All(), "") {
 			require.Equal(t, "127.0.0.1", name)
 			break
 		}
@@ -37,7 +38,7 @@ func TestHostNamesAreThoseOfHosts(t *testing.T) {
 func TestNoNamesOfAClosedFrontier(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{})
 	w.Add("http://a.example/")
-	names := w.F.HostNames(frontier.All(), "")
+	names := inspect.New(w.F).HostNames(frontier.All(), "")
 	require.NoError(t, w.F.Close())
 	require.Empty(t, slices.Collect(names))
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -266,7 +267,7 @@ func (c *child) visit(producer int, l frontier.Lease) {
 		say("a %d %d %d", producer, first, n)
 	}
 	if u.resting() {
-		if x, err := c.f.Host(context.Background(), u.host()); err == nil {
+		if x, err := inspect.New(c.f).Host(context.Background(), u.host()); err == nil {
 			say("u %d %d %d", u.producer, u.n, x.Due.UnixMilli())
 		}
 	}

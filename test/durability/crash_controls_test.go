@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -250,7 +251,7 @@ func TestControlsChild(t *testing.T) {
 		}
 		line := "k"
 		if host, ok := strings.CutPrefix(c.what, "contact "); ok {
-			x, err := f.Host(context.Background(), host)
+			x, err := inspect.New(f).Host(context.Background(), host)
 			require.NoError(t, err)
 			line = fmt.Sprintf("k %s %d", host, x.Due.UnixMilli())
 		}
@@ -336,30 +337,30 @@ func readControls(t *testing.T, dir string, due map[string]time.Time) map[string
 	for s, r := range f.Rules() {
 		c.rules[s] = r
 	}
-	used, _ := f.Used(frontier.All())
+	used, _ := inspect.New(f).Used(frontier.All())
 	c.bytes = used.Bytes
-	for _, id := range f.Crawls() {
-		x, _ := f.CrawlStats(id)
+	for _, id := range inspect.New(f).Crawls() {
+		x, _ := inspect.New(f).Crawl(id)
 		c.crawl(id, x.Rule)
 	}
 	for i := range 3 {
 		name, host := fmt.Sprintf("g%d", i), fmt.Sprintf("m%d.member", i)
-		g, _ := f.Group(name)
+		g, _ := inspect.New(f).Group(name)
 		c.group(name, g.Settings)
-		h, err := f.Host(context.Background(), host)
+		h, err := inspect.New(f).Host(context.Background(), host)
 		if !errors.Is(err, frontier.ErrUnknownHost) {
 			require.NoError(t, err, host)
 		}
 		c.member(host, h.Group)
 	}
-	for u, err := range f.URLs(context.Background(), frontier.Domain("now"), "") {
+	for u, err := range inspect.New(f).URLs(context.Background(), frontier.Domain("now"), "") {
 		require.NoError(t, err)
 		if u.Priority == frontier.Immediate {
 			c.more["now "+u.Entry.URL] = "waits"
 		}
 	}
 	for host, at := range due {
-		x, err := f.Host(context.Background(), host)
+		x, err := inspect.New(f).Host(context.Background(), host)
 		if !errors.Is(err, frontier.ErrUnknownHost) {
 			require.NoError(t, err, host)
 		}

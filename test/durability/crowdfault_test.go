@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/spill"
@@ -163,9 +164,12 @@ func (c *crowd) looks() {
 		time.Sleep(time.Duration(c.intN(10)) * time.Millisecond)
 		h := fmt.Sprintf("h%d.example", c.intN(crowdHosts))
 		c.again(func() error { return c.f.Pause(frontier.Host(h)) })
-		c.again(func() error { _, err := c.f.Status(ctx, frontier.Entry{URL: "http://" + h + "/0/0/0"}); return err })
 		c.again(func() error {
-			_, err := c.f.Host(ctx, h)
+			_, err := inspect.New(c.f).Status(ctx, frontier.Entry{URL: "http://" + h + "/0/0/0"})
+			return err
+		})
+		c.again(func() error {
+			_, err := inspect.New(c.f).Host(ctx, h)
 			if errors.Is(err, frontier.ErrUnknownHost) {
 				return nil
 			}

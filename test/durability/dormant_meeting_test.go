@@ -9,13 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 // A row that cannot be read: the call that needs it fails, and changes nothing.
@@ -171,9 +172,9 @@ func TestHostThatComesAndGoesWithTheURLOfAnAdd(t *testing.T) {
 		w.Fetched(w.Next(), 0, frontier.Outcome{CrawlDelay: time.Minute})
 		w.Clock.Advance(time.Hour)
 		w.Asleep()
-		require.False(t, hook.Of(w.F).Resident("a.example"))
+		require.False(t, harness.Resident(w.F, "a.example"))
 		commits.Set(func(*storage.Batch) error {
-			require.False(t, hook.Of(w.F).Resident("a.example"), "with what was read before it came and went")
+			require.False(t, harness.Resident(w.F, "a.example"), "with what was read before it came and went")
 			return nil
 		}, nil)
 	}
@@ -232,14 +233,14 @@ func TestHostNamedByAnAddDoesNotLeave(t *testing.T) {
 				require.False(t, other.Waits())
 				require.True(t, a.Waits())
 				w.Asleep()
-				require.True(t, hook.Of(w.F).Resident("a.example"))
+				require.True(t, harness.Resident(w.F, "a.example"))
 				gate <- c.err
 				require.False(t, a.Waits())
 				require.ErrorIs(t, a.Err, c.err)
 				store.Set(nil, nil)
 				if c.err != nil {
 					w.Asleep()
-					require.False(t, hook.Of(w.F).Resident("a.example"))
+					require.False(t, harness.Resident(w.F, "a.example"))
 					w.Add(harness.UrlsOf("a.example", 2)...)
 				}
 				due := w.At()
@@ -265,13 +266,13 @@ func TestHostWhoseRowIsOnItsWayStays(t *testing.T) {
 		})
 		require.True(t, d.Waits())
 		w.Asleep()
-		require.True(t, hook.Of(w.F).Resident("a.example"))
+		require.True(t, harness.Resident(w.F, "a.example"))
 		gate <- nil
 		require.False(t, d.Waits())
 		require.NoError(t, d.Err)
 		store.Set(nil, nil)
 		w.Asleep()
-		require.False(t, hook.Of(w.F).Resident("a.example"))
+		require.False(t, harness.Resident(w.F, "a.example"))
 		w.IsSlow("a.example")
 	})
 }
@@ -291,7 +292,7 @@ func TestHostThatLeavesWhileAForceReads(t *testing.T) {
 		w.Fetched(w.Next(), 0, frontier.Outcome{})
 		w.Clock.Advance(time.Hour)
 		w.Asleep()
-		left = !hook.Of(w.F).Resident("a.example")
+		left = !harness.Resident(w.F, "a.example")
 	})
 	n, err := w.F.Add(context.Background(), frontier.Entry{URL: "http://a.example/1", Force: true})
 	require.NoError(t, err)

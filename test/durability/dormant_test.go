@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/simclock"
@@ -18,7 +20,6 @@ import (
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 func TestDormantHostsLeaveMemory(t *testing.T) {
@@ -155,7 +156,7 @@ func TestDormantHostsComeBackToTheirGroup(t *testing.T) {
 	w.Asleep()
 	require.Zero(t, w.F.Stats().Hosts)
 	w.Add("http://a.example/x", "http://b.example/x")
-	require.Equal(t, "g", hook.Of(w.F).GroupOf("a.example"))
+	require.Equal(t, "g", harness.GroupOf(w.F, "a.example"))
 	w.Next()
 	_, _, err := w.TryNext()
 	require.ErrorIs(t, err, frontier.ErrNotDue, "the group has one slot")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/spill"
@@ -234,19 +235,22 @@ func (g *ledger) look() {
 	g.Helper()
 	ctx := context.Background()
 	for _, call := range []func() error{
-		func() error { _, err := g.w.F.Host(ctx, "h0.example"); return err },
+		func() error { _, err := inspect.New(g.w.F).Host(ctx, "h0.example"); return err },
 		func() error { // of one that left memory
-			_, err := g.w.F.Host(ctx, "asleep.example")
+			_, err := inspect.New(g.w.F).Host(ctx, "asleep.example")
 			if errors.Is(err, frontier.ErrUnknownHost) {
 				return nil
 			}
 			return err
 		},
-		func() error { _, err := g.w.F.Status(ctx, frontier.Entry{URL: "http://h0.example/3"}); return err },
-		func() error { _, err := g.w.F.Upcoming(ctx, 3, true); return err },
+		func() error {
+			_, err := inspect.New(g.w.F).Status(ctx, frontier.Entry{URL: "http://h0.example/3"})
+			return err
+		},
+		func() error { _, err := inspect.New(g.w.F).Upcoming(ctx, 3, true); return err },
 		func() error { return g.w.F.Export(ctx, io.Discard, frontier.ExportOptions{}) },
 		func() error {
-			for _, err := range g.w.F.URLs(ctx, frontier.All(), "") {
+			for _, err := range inspect.New(g.w.F).URLs(ctx, frontier.All(), "") {
 				if err != nil {
 					return err
 				}

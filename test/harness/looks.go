@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // Rest drains a world with a station's means.
@@ -28,14 +30,14 @@ func (w *World) Known(hosts ...string) string {
 		fmt.Fprintf(&b, "%v %+v\n", s, r)
 	}
 	for _, h := range hosts {
-		x, err := w.F.Host(context.Background(), h)
+		x, err := inspect.New(w.F).Host(context.Background(), h)
 		fmt.Fprintf(&b, "%+v %v\n", x, err)
 	}
-	for _, c := range w.F.Crawls() {
-		s, _ := w.F.CrawlStats(c)
+	for _, c := range inspect.New(w.F).Crawls() {
+		s, _ := inspect.New(w.F).Crawl(c)
 		fmt.Fprintf(&b, "%d %+v\n", c, s)
 	}
-	g, ok := w.F.Group("g")
+	g, ok := inspect.New(w.F).Group("g")
 	fmt.Fprintf(&b, "%+v %v", g, ok)
 	return b.String()
 }
@@ -88,17 +90,30 @@ func (w *World) IsSlow(host string) {
 	w.Fetched(w.NextIs(due+Slow, second), 0, frontier.Outcome{})
 }
 
-// Host returns the HostInfo of a known host.
-func (w *World) Host(name string) frontier.HostInfo {
+// Resident reports whether a host is in memory.
+func Resident(f *frontier.Frontier, host string) bool {
+	x, _ := inspect.New(f).Host(context.Background(), host)
+	return x.Resident
+}
+
+// GroupOf returns the group of a host, or "". If the host is not in memory, it is the group to which it
+// will return.
+func GroupOf(f *frontier.Frontier, host string) string {
+	x, _ := inspect.New(f).Host(context.Background(), host)
+	return x.Group
+}
+
+// Host describes a known host.
+func (w *World) Host(name string) inspect.Host {
 	w.Helper()
-	x, err := w.F.Host(context.Background(), name)
+	x, err := inspect.New(w.F).Host(context.Background(), name)
 	require.NoError(w, err)
 	require.Equal(w, name, x.Host)
 	return x
 }
 
 // Why requires the reason for which a host is not served, and when it ends; 0: unknown.
-func (w *World) Why(name string, reason frontier.Reason, until time.Duration) {
+func (w *World) Why(name string, reason inspect.Reason, until time.Duration) {
 	w.Helper()
 	x := w.Host(name)
 	require.Equal(w, reason.String(), x.Reason.String(), "%+v", x)
@@ -171,7 +186,7 @@ func RefusedEntries(t *testing.T, err error, indexes ...int) {
 // Listed returns everything that URLs yields for a scope.
 func (w *World) Listed(s frontier.Scope, after string) (urls []string) {
 	w.Helper()
-	for u, err := range w.F.URLs(context.Background(), s, after) {
+	for u, err := range inspect.New(w.F).URLs(context.Background(), s, after) {
 		require.NoError(w, err)
 		urls = append(urls, u.Entry.URL)
 	}
@@ -179,15 +194,15 @@ func (w *World) Listed(s frontier.Scope, after string) (urls []string) {
 }
 
 // Status returns the status of a URL.
-func (w *World) Status(url string) frontier.URLStatus {
+func (w *World) Status(url string) inspect.Status {
 	w.Helper()
-	s, err := w.F.Status(context.Background(), frontier.Entry{URL: url})
+	s, err := inspect.New(w.F).Status(context.Background(), frontier.Entry{URL: url})
 	require.NoError(w, err)
 	return s
 }
 
 // IsState fails unless a URL is in this state.
-func (w *World) IsState(want frontier.URLState, url string) {
+func (w *World) IsState(want inspect.URLState, url string) {
 	w.Helper()
 	require.Equal(w, want.String(), w.Status(url).State.String(), url)
 }
@@ -201,9 +216,9 @@ func (w *World) NextAt(at time.Duration) frontier.Lease {
 }
 
 // Upcoming returns the hosts that come next, at most n, without URLs.
-func (w *World) Upcoming(n int) (hosts []frontier.HostInfo) {
+func (w *World) Upcoming(n int) (hosts []inspect.Host) {
 	w.Helper()
-	got, err := w.F.Upcoming(context.Background(), n, false)
+	got, err := inspect.New(w.F).Upcoming(context.Background(), n, false)
 	require.NoError(w, err)
 	for _, u := range got {
 		hosts = append(hosts, u.Host)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -41,9 +42,9 @@ func (w *World) AddMany(host string, n int) {
 }
 
 // Info returns what is known about a host.
-func (w *World) Info(host string) frontier.HostInfo {
+func (w *World) Info(host string) inspect.Host {
 	w.Helper()
-	x, err := w.F.Host(context.Background(), host)
+	x, err := inspect.New(w.F).Host(context.Background(), host)
 	if !errors.Is(err, frontier.ErrUnknownHost) {
 		require.NoError(w, err)
 	}

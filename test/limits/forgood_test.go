@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -48,7 +49,7 @@ func TestPeriodThatEndedBeforeTheLimitsChanged(t *testing.T) {
 
 	w = w.Killed()
 	w.Until(26 * time.Hour)
-	used, ok := w.F.Used(example)
+	used, ok := inspect.New(w.F).Used(example)
 	require.True(t, ok)
 	require.Zero(t, used)
 	require.Equal(t, 2, w.Served(frontier.Outcome{}))

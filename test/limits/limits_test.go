@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
@@ -31,9 +32,9 @@ func TestLimitOfServedHoldsForGood(t *testing.T) {
 		w.HeldFor(5)
 		require.EqualValues(t, 5, w.F.Stats().Held)
 		x := w.Info("a.example")
-		require.Equal(t, frontier.ReasonLimit, x.Reason)
+		require.Equal(t, inspect.ReasonLimit, x.Reason)
 		require.Zero(t, x.Until)
-		used, ok := w.F.Used(frontier.Domain("example"))
+		used, ok := inspect.New(w.F).Used(frontier.Domain("example"))
 		require.True(t, ok)
 		require.EqualValues(t, 3, used.Served)
 
@@ -58,9 +59,9 @@ func TestHostLimitsOfPeriods(t *testing.T) {
 		w.Until(time.Hour)
 		require.Equal(t, 12, w.Served(frontier.Outcome{}))
 		x := w.Info("a.example")
-		require.Equal(t, frontier.ReasonLimit, x.Reason)
+		require.Equal(t, inspect.ReasonLimit, x.Reason)
 		require.Equal(t, time.Hour+day, x.Until.Sub(harness.Dawn))
-		require.Equal(t, frontier.Used{Served: 3, Since: harness.Dawn.Add(time.Hour), Until: harness.Dawn.Add(time.Hour + day)}, x.Used)
+		require.Equal(t, inspect.Used{Served: 3, Since: harness.Dawn.Add(time.Hour), Until: harness.Dawn.Add(time.Hour + day)}, x.Used)
 		_, at, err := w.TryNext()
 		require.ErrorIs(t, err, frontier.ErrNotDue)
 		require.Equal(t, time.Hour+day, at.Sub(harness.Dawn))
@@ -102,7 +103,7 @@ func TestLimitOfErrors(t *testing.T) {
 		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Errors: 2, Period: time.Hour} }))
 		w.AddMany("a.example", 5)
 		require.Equal(t, 2, w.Served(frontier.Outcome{Result: frontier.Failed}))
-		require.Equal(t, frontier.ReasonLimit, w.Info("a.example").Reason)
+		require.Equal(t, inspect.ReasonLimit, w.Info("a.example").Reason)
 		w.Until(time.Hour)
 		l, _, err := w.TryNext()
 		require.NoError(t, err)
@@ -302,9 +303,9 @@ func TestCrawlLimits(t *testing.T) {
 		harness.RefusedEntries(t, err, 16)
 		require.NoError(t, w.F.Assign("a.example", "g"))
 		require.Equal(t, 6+2+1, w.Served(frontier.Outcome{Bytes: 10}))
-		require.Equal(t, frontier.ReasonLimit, w.Info("a.example").Reason)
-		x, _ := w.F.CrawlStats(7)
-		require.Equal(t, frontier.Used{Served: 2, Bytes: 20, Since: harness.Dawn, Until: harness.Dawn.Add(time.Hour)}, x.Used)
+		require.Equal(t, inspect.ReasonLimit, w.Info("a.example").Reason)
+		x, _ := inspect.New(w.F).Crawl(7)
+		require.Equal(t, inspect.Used{Served: 2, Bytes: 20, Since: harness.Dawn, Until: harness.Dawn.Add(time.Hour)}, x.Used)
 		w.NothingUntil(time.Hour)
 		require.Equal(t, 2, w.Served(frontier.Outcome{}))
 		w.Until(2 * time.Hour)
@@ -337,12 +338,12 @@ func TestCountsSurvive(t *testing.T) {
 	}
 	look := func(t *testing.T, w *harness.World) {
 		began := harness.Dawn.Add(time.Minute)
-		require.Equal(t, frontier.Used{Served: 1, Bytes: 7, Since: began, Until: began.Add(time.Hour)}, w.Info("a.example").Used)
-		all, _ := w.F.Used(frontier.All())
-		require.Equal(t, frontier.Used{Served: 4, Bytes: 28, Since: began, Until: began.Add(2 * time.Hour)}, all)
-		x, _ := w.F.CrawlStats(0)
+		require.Equal(t, inspect.Used{Served: 1, Bytes: 7, Since: began, Until: began.Add(time.Hour)}, w.Info("a.example").Used)
+		all, _ := inspect.New(w.F).Used(frontier.All())
+		require.Equal(t, inspect.Used{Served: 4, Bytes: 28, Since: began, Until: began.Add(2 * time.Hour)}, all)
+		x, _ := inspect.New(w.F).Crawl(0)
 		require.EqualValues(t, 28, x.Used.Bytes)
-		require.Equal(t, frontier.ReasonLimit, w.Info("c.example").Reason)
+		require.Equal(t, inspect.ReasonLimit, w.Info("c.example").Reason)
 		w.Add("http://a.example/2", "http://a.example/3")
 		require.Equal(t, 1, w.Served(frontier.Outcome{}))
 		w.NothingUntil(time.Hour + time.Minute)
@@ -367,7 +368,7 @@ func TestLimitsOfContacts(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.F.Done(l, frontier.Outcome{Bytes: 60}))
 	w = w.Killed()
-	used, _ := w.F.Used(frontier.Host("a.example"))
+	used, _ := inspect.New(w.F).Used(frontier.Host("a.example"))
 	require.EqualValues(t, 60, used.Bytes)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -430,9 +431,9 @@ func TestBadLimits(t *testing.T) {
 	require.Error(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1, Period: math.MaxInt64} }))
 	_, ok := w.F.Rule(frontier.All())
 	require.False(t, ok)
-	_, ok = w.F.Used(frontier.All())
+	_, ok = inspect.New(w.F).Used(frontier.All())
 	require.False(t, ok)
-	_, ok = w.F.CrawlStats(3)
+	_, ok = inspect.New(w.F).Crawl(3)
 	require.False(t, ok)
 	require.False(t, errors.Is(w.F.Close(), frontier.ErrLimit))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -80,12 +81,12 @@ func TestEachLimitInEachPlace(t *testing.T) {
 					require.NoError(t, set(w, k.l))
 					require.Equal(t, 2, w.Served(k.o))
 					x := w.Info("a.x.example")
-					require.Equal(t, frontier.ReasonLimit, x.Reason)
+					require.Equal(t, inspect.ReasonLimit, x.Reason)
 					require.Zero(t, x.Until)
 					more := k.l
 					more.Served, more.Bytes, more.Errors = 2*more.Served, 2*more.Bytes, 2*more.Errors
 					require.NoError(t, set(w, more))
-					require.NotEqual(t, frontier.ReasonLimit, w.Info("a.x.example").Reason)
+					require.NotEqual(t, inspect.ReasonLimit, w.Info("a.x.example").Reason)
 					require.Equal(t, 2, w.Served(k.o))
 					less := k.l
 					less.Served, less.Bytes, less.Errors = less.Served/2, less.Bytes/2, less.Errors/2
@@ -96,7 +97,7 @@ func TestEachLimitInEachPlace(t *testing.T) {
 						require.Zero(t, w.Served(k.o))
 						w = w.Killed()
 						require.Zero(t, w.Served(k.o))
-						require.Equal(t, frontier.ReasonLimit, w.Info("a.x.example").Reason)
+						require.Equal(t, inspect.ReasonLimit, w.Info("a.x.example").Reason)
 					}
 					at5 := more
 					at5.Served, at5.Bytes, at5.Errors = 5*k.l.Served/2, 5*k.l.Bytes/2, 5*k.l.Errors/2
@@ -115,7 +116,7 @@ func TestEachLimitInEachPlace(t *testing.T) {
 					w.Until(10 * time.Minute)
 					require.Equal(t, 2, w.Served(k.o))
 					x := w.Info("a.x.example")
-					require.Equal(t, frontier.ReasonLimit, x.Reason)
+					require.Equal(t, inspect.ReasonLimit, x.Reason)
 					require.Equal(t, 70*time.Minute, x.Until.Sub(harness.Dawn))
 					if w.Machine != nil {
 						w.Reopen()
@@ -194,10 +195,10 @@ func TestLimitOfWaitingInEachPlace(t *testing.T) {
 				require.EqualValues(t, 1, s.Duplicates)
 				require.EqualValues(t, 3, s.Known)
 				require.EqualValues(t, 3, s.Waiting)
-				st, err := w.F.Status(ctx, frontier.Entry{URL: es[3].URL})
+				st, err := inspect.New(w.F).Status(ctx, frontier.Entry{URL: es[3].URL})
 				require.NoError(t, err)
-				require.Equal(t, frontier.URLUnknown, st.State)
-				require.NotEqual(t, frontier.ReasonLimit, w.Info("a.x.example").Reason)
+				require.Equal(t, inspect.URLUnknown, st.State)
+				require.NotEqual(t, inspect.ReasonLimit, w.Info("a.x.example").Reason)
 				if where != "crawl" {
 					require.True(t, w.Info("a.x.example").Full)
 				}

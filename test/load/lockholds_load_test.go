@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -140,7 +141,7 @@ func (l *holdsLoad) control(ctx context.Context) {
 	t, f, s := l.t, l.f, frontier.Domain("gone.example")
 	list := func(ctx context.Context) error {
 		n := 0
-		for u, err := range f.URLs(ctx, s, "") {
+		for u, err := range inspect.New(f).URLs(ctx, s, "") {
 			if err != nil {
 				return err
 			}
@@ -149,7 +150,7 @@ func (l *holdsLoad) control(ctx context.Context) {
 			}
 		}
 		n = 0
-		for range f.Hosts(s, "") {
+		for range inspect.New(f).Hosts(s, "") {
 			if n++; n == 20_000 {
 				break
 			}
@@ -164,8 +165,8 @@ func (l *holdsLoad) control(ctx context.Context) {
 		{"pausing", func() error { return f.Pause(s) }},
 		{"listing while paused", func() error { return list(ctx) }},
 		{"the largest", func() error {
-			f.Largest(20)
-			_, err := f.Upcoming(t.Context(), 20, false)
+			inspect.New(f).Largest(20)
+			_, err := inspect.New(f).Upcoming(t.Context(), 20, false)
 			return err
 		}},
 		{"resuming", func() error { return f.Resume(s) }},
@@ -244,7 +245,7 @@ func (l *holdsLoad) searchOne(n int) {
 		}
 	}
 	list := func() error {
-		for _, err := range f.URLs(ctx, frontier.All(), "") {
+		for _, err := range inspect.New(f).URLs(ctx, frontier.All(), "") {
 			if err != nil {
 				return err
 			}
@@ -276,7 +277,7 @@ func (l *holdsLoad) searchOne(n int) {
 		{"forcing one that waits on disk", force(n - 2)},
 		{"listing from disk", list},
 		{"Status", func() error {
-			_, err := f.Status(ctx, frontier.Entry{URL: fmt.Sprintf("http://one.example/%d", n-5)})
+			_, err := inspect.New(f).Status(ctx, frontier.Entry{URL: fmt.Sprintf("http://one.example/%d", n-5)})
 			return err
 		}},
 		{"pausing and resuming", func() error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -103,8 +104,8 @@ func BenchmarkOperate(b *testing.B) {
 		b.Run(fmt.Sprintf("hosts=%d/groups=%d", size.hosts, size.groups), func(b *testing.B) {
 			o := newOperated(b, size.hosts, size.groups)
 			// What is made when it is first asked for.
-			o.f.Largest(1)
-			for range o.f.Hosts(frontier.All(), "") {
+			inspect.New(o.f).Largest(1)
+			for range inspect.New(o.f).Hosts(frontier.All(), "") {
 				break
 			}
 			run := func(op string, fn func()) {
@@ -149,12 +150,12 @@ func BenchmarkOperate(b *testing.B) {
 				o.must(o.f.Clear(s))
 			})
 			run("host", func() {
-				_, err := o.f.Host(ctx, o.random())
+				_, err := inspect.New(o.f).Host(ctx, o.random())
 				o.must(err)
 			})
 			run("hosts/page=32", func() {
 				n := 0
-				for range o.f.Hosts(frontier.All(), o.random()) {
+				for range inspect.New(o.f).Hosts(frontier.All(), o.random()) {
 					if n++; n == 32 {
 						break
 					}
@@ -162,7 +163,7 @@ func BenchmarkOperate(b *testing.B) {
 			})
 			run("urls/page=32", func() {
 				n := 0
-				for _, err := range o.f.URLs(ctx, frontier.Domain(o.domain()), "") {
+				for _, err := range inspect.New(o.f).URLs(ctx, frontier.Domain(o.domain()), "") {
 					o.must(err)
 					if n++; n == 32 {
 						break
@@ -170,16 +171,16 @@ func BenchmarkOperate(b *testing.B) {
 				}
 			})
 			run("status", func() {
-				_, err := o.f.Status(ctx, frontier.Entry{URL: "http://" + o.random() + "/some/path/to/a/page.html"})
+				_, err := inspect.New(o.f).Status(ctx, frontier.Entry{URL: "http://" + o.random() + "/some/path/to/a/page.html"})
 				o.must(err)
 			})
-			run("largest/n=20", func() { o.f.Largest(20) })
+			run("largest/n=20", func() { inspect.New(o.f).Largest(20) })
 			run("upcoming/n=20", func() {
-				_, err := o.f.Upcoming(ctx, 20, false)
+				_, err := inspect.New(o.f).Upcoming(ctx, 20, false)
 				o.must(err)
 			})
 			run("upcoming/n=20/urls", func() {
-				_, err := o.f.Upcoming(ctx, 20, true)
+				_, err := inspect.New(o.f).Upcoming(ctx, 20, true)
 				o.must(err)
 			})
 		})

@@ -11,7 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/selector"
@@ -19,8 +23,6 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // lanesModel is a set of lanes: how many, how many are in use, and what keeps the
@@ -436,7 +438,7 @@ func (m *lanesWorld) Assign(t *rapid.T) {
 		require.Equal(t, name, got)
 		m.spread(t, l, name)
 	}
-	require.Equal(t, name, hook.Of(m.f).GroupOf(h.name))
+	require.Equal(t, name, harness.GroupOf(m.f, h.name))
 }
 
 func (m *lanesWorld) SetGroup(t *rapid.T) {
@@ -474,19 +476,19 @@ func (m *lanesWorld) check(t *rapid.T) {
 	for _, h := range m.hosts {
 		waiting += h.waiting
 		// Nobody remembers the group of a host that joined it and has nothing to do.
-		if h.group != "" && hook.Of(m.f).GroupOf(h.name) == "" {
+		if h.group != "" && harness.GroupOf(m.f, h.name) == "" {
 			require.True(t, h.waiting+h.used == 0 || h.rested)
 			h.group, h.saved, h.told = "", "", false
 		}
 		h.rested = h.waiting+h.used == 0
-		if !hook.Of(m.f).Resident(h.name) {
+		if !harness.Resident(m.f, h.name) {
 			h.vague = false
 		}
 	}
 	require.EqualValues(t, waiting, s.Waiting)
 	require.EqualValues(t, len(m.leases), s.Leased)
 	for name, g := range m.groups {
-		if x, ok := m.f.Group(name); ok {
+		if x, ok := inspect.New(m.f).Group(name); ok {
 			require.GreaterOrEqual(t, x.Leased, g.used)
 		}
 	}

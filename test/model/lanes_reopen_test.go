@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/hook"
-	"github.com/seed-7440039f/frontier/spill"
-	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/test/harness"
 )
 
 func (m *lanesWorld) open(t *rapid.T) {
@@ -49,7 +49,7 @@ func (m *lanesWorld) Reopen(tb testing.TB, t *rapid.T) {
 			h.leave(m.now().Add(max(laneDelay, h.crawl)))
 		}
 		h.reopened()
-		if got := hook.Of(m.f).GroupOf(h.name); got != h.group { // a crash may remember what was forgotten
+		if got := harness.GroupOf(m.f, h.name); got != h.group { // a crash may remember what was forgotten
 			kept := h.told || h.waiting > 0 && h.group != "" && (clean || h.saved == h.group)
 			require.False(t, kept, "%s belongs to %q, want %q", h.name, got, h.group)
 			h.group, h.saved = got, got

@@ -11,10 +11,11 @@ import (
 	"sort"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/test/harness"
 )
 
 // Delete deletes what there is of a host, or of all, in all crawls or in one.
@@ -362,7 +363,7 @@ func (m *model) Extend(t *rapid.T) {
 func (m *model) Contact(t *rapid.T) {
 	name := m.drawHost()
 	h := m.host(name)
-	if at, ok := m.free(name); !ok || at.After(m.now()) || h.group != "" || hook.Of(m.f).GroupOf(name) != "" || !m.mayServe(name) {
+	if at, ok := m.free(name); !ok || at.After(m.now()) || h.group != "" || harness.GroupOf(m.f, name) != "" || !m.mayServe(name) {
 		t.Skip("not free, held by a rule, or of a group, perhaps longer than needed: its slot may be kept for another host")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -36,13 +36,13 @@ func (m *model) Finish(t *rapid.T) {
 	}
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	s, err := m.f.Status(context.Background(), e)
+	s, err := inspect.New(m.f).Status(context.Background(), e)
 	require.NoError(t, err)
 	if l := m.host(host).lease; l != nil && l.item != nil && l.item.url == url && m.kept[url] == "" {
-		require.Equal(t, frontier.URLLeased, s.State)
+		require.Equal(t, inspect.URLLeased, s.State)
 		return
 	}
-	require.Equal(t, frontier.URLFinished, s.State)
+	require.Equal(t, inspect.URLFinished, s.State)
 	require.True(t, s.Entry.Finished)
 }
 
@@ -51,38 +51,38 @@ func (m *model) checkQueues(t *rapid.T) {
 	if !m.opts.Count {
 		return
 	}
-	want := map[uint32]map[string]frontier.QueueStats{}
-	count := func(host, url string, n frontier.QueueStats) {
+	want := map[uint32]map[string]inspect.Counts{}
+	count := func(host, url string, n inspect.Counts) {
 		crawl := crawlOf(url)
 		if want[crawl] == nil {
-			want[crawl] = map[string]frontier.QueueStats{}
+			want[crawl] = map[string]inspect.Counts{}
 		}
 		x := want[crawl][host]
-		want[crawl][host] = frontier.QueueStats{Waiting: x.Waiting + n.Waiting, Scheduled: x.Scheduled + n.Scheduled, Leased: x.Leased + n.Leased, Finished: x.Finished + n.Finished}
+		want[crawl][host] = inspect.Counts{Waiting: x.Waiting + n.Waiting, Scheduled: x.Scheduled + n.Scheduled, Leased: x.Leased + n.Leased, Finished: x.Finished + n.Finished}
 	}
 	for _, l := range m.waiting {
 		for _, it := range l {
-			count(it.host, it.url, frontier.QueueStats{Waiting: 1})
+			count(it.host, it.url, inspect.Counts{Waiting: 1})
 		}
 	}
 	for _, it := range m.scheduled {
-		count(it.host, it.url, frontier.QueueStats{Scheduled: 1})
+		count(it.host, it.url, inspect.Counts{Scheduled: 1})
 	}
 	for url, host := range m.kept {
-		count(host, url, frontier.QueueStats{Finished: 1})
+		count(host, url, inspect.Counts{Finished: 1})
 	}
 	for host, h := range m.hosts {
 		if h.lease != nil && h.lease.item != nil && !h.lease.dead {
-			count(host, h.lease.item.url, frontier.QueueStats{Leased: 1})
+			count(host, h.lease.item.url, inspect.Counts{Leased: 1})
 		}
 	}
 	for _, crawl := range []uint32{0, 7} {
-		got := map[string]frontier.QueueStats{}
-		var sum frontier.QueueStats
-		for host, x := range m.f.Queues(crawl, "") {
+		got := map[string]inspect.Counts{}
+		var sum inspect.Counts
+		for host, x := range inspect.New(m.f).Queues(crawl, "") {
 			require.NotContains(t, got, host)
 			got[host] = x
-			again, ok, err := m.f.QueueStats(host, crawl)
+			again, ok, err := inspect.New(m.f).Counts(host, crawl)
 			require.NoError(t, err)
 			require.True(t, ok)
 			require.Equal(t, x, again)
@@ -90,12 +90,12 @@ func (m *model) checkQueues(t *rapid.T) {
 			sum.Finished += x.Finished
 		}
 		if want[crawl] == nil {
-			want[crawl] = map[string]frontier.QueueStats{}
+			want[crawl] = map[string]inspect.Counts{}
 		}
 		require.Equal(t, want[crawl], got, "queues of crawl %d", crawl)
-		s, ok := m.f.CrawlStats(crawl)
-		require.True(t, ok || sum == frontier.QueueStats{}, "crawl %d", crawl)
-		require.True(t, !ok || slices.Contains(m.f.Crawls(), crawl), "crawl %d", crawl)
-		require.Equal(t, sum, frontier.QueueStats{Scheduled: s.Scheduled, Finished: s.Finished})
+		s, ok := inspect.New(m.f).Crawl(crawl)
+		require.True(t, ok || sum == inspect.Counts{}, "crawl %d", crawl)
+		require.True(t, !ok || slices.Contains(inspect.New(m.f).Crawls(), crawl), "crawl %d", crawl)
+		require.Equal(t, sum, inspect.Counts{Scheduled: s.Scheduled, Finished: s.Finished})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -133,7 +134,7 @@ func (m *model) Limit(t *rapid.T) {
 // recount takes over what a crash may forget: hand-outs of leases that were out, and
 // what came back uncontacted.
 func (m *model) recount(t *rapid.T, clean bool) {
-	took := func(what string, u *modelUsage, l frontier.Limits, got frontier.Used, out int) {
+	took := func(what string, u *modelUsage, l frontier.Limits, got inspect.Used, out int) {
 		u.pass(l, m.now())
 		if clean {
 			require.EqualValues(t, u.served, got.Served, what)
@@ -146,7 +147,7 @@ func (m *model) recount(t *rapid.T, clean bool) {
 		}
 	}
 	for s, u := range m.used {
-		got, ok := m.f.Used(s)
+		got, ok := inspect.New(m.f).Used(s)
 		require.True(t, ok)
 		out := 0
 		for name, h := range m.hosts {
@@ -159,7 +160,7 @@ func (m *model) recount(t *rapid.T, clean bool) {
 		took(s.String(), u, m.rules[s].Limits, got, out)
 	}
 	for name := range m.hostUsed {
-		own, x := frontier.Limits{}, frontier.HostInfo{}
+		own, x := frontier.Limits{}, inspect.Host{}
 		for _, s := range scopesOf(name) {
 			if own == (frontier.Limits{}) {
 				own = m.rules[s].HostLimits
@@ -169,7 +170,7 @@ func (m *model) recount(t *rapid.T, clean bool) {
 		if h := m.hosts[name]; h != nil && h.lease != nil && h.lease.item != nil {
 			out = 1
 		}
-		x, _ = m.f.Host(context.Background(), name)
+		x, _ = inspect.New(m.f).Host(context.Background(), name)
 		took(name, m.hostUsed[name], own, x.Used, out)
 	}
 }

@@ -5,10 +5,12 @@ package model
 import (
 	"context"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/test/harness"
 )
 
 func (m *model) Move(t *rapid.T) {
@@ -118,7 +120,7 @@ func (m *model) Reopen(t *rapid.T) {
 	// may last longer than needed.
 	m.forget()
 	for name, h := range m.hosts {
-		if got := hook.Of(f).GroupOf(name); got != h.group {
+		if got := harness.GroupOf(f, name); got != h.group {
 			require.False(t, (clean || h.fixed) && !h.loose && h.group != "", "%s belongs to %q, want %q", name, got, h.group)
 			require.False(t, !h.loose && h.group != "" && h.saved == h.group, "%s belongs to %q, want %q", name, got, h.group)
 			h.group, h.saved = got, got

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
@@ -17,8 +20,6 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 const (
@@ -187,14 +188,14 @@ func (m *model) forget() {
 		if h.crawl > 0 || h.fixed || h.modelFailures != (modelFailures{}) {
 			continue
 		}
-		if m.hostUsed[name] == nil || hook.Of(m.f).GroupOf(name) == "" { // what it has used may be known longer, and this with it
+		if m.hostUsed[name] == nil || harness.GroupOf(m.f, name) == "" { // what it has used may be known longer, and this with it
 			h.group, h.saved = "", ""
 		}
 	}
 	scheduled := m.scheduledHosts()
 	for name, h := range m.hosts {
 		rests := h.lease == nil && len(m.waiting[name]) == 0 && (scheduled[name] || !h.due.After(m.hold))
-		if (rests || h.rests) && !h.fixed && hook.Of(m.f).GroupOf(name) == "" {
+		if (rests || h.rests) && !h.fixed && harness.GroupOf(m.f, name) == "" {
 			h.group, h.saved = "", ""
 		}
 		h.rests = rests
@@ -237,7 +238,7 @@ func (m *model) left(t *rapid.T) {
 		for n := 0; stays && n < 100; n++ { // its row may wait for a batch, and what is swept behind our back may name it
 			require.NoError(t, hook.Of(m.f).CommitNow())
 			m.f.Stats() // lets those leave that may
-			stays = hook.Of(m.f).Resident(name)
+			stays = harness.Resident(m.f, name)
 		}
 		require.False(t, stays, "%s stays in memory", name)
 	}

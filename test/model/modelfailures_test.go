@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -58,7 +59,7 @@ func (m *model) bury() {
 			continue
 		}
 		// Those that a rule or a paused crawl kept may wait for the next probe.
-		if x, _ := m.f.Host(context.Background(), name); x.Waiting == int64(len(m.waiting[name])) {
+		if x, _ := inspect.New(m.f).Host(context.Background(), name); x.Waiting == int64(len(m.waiting[name])) {
 			continue
 		}
 		kept := m.waiting[name][:0]
@@ -115,7 +116,7 @@ func (x modelFailures) ended(o frontier.Outcome, after int) modelFailures {
 // may forget. Whether it is slowed down or in quarantine survives.
 func (m *model) recall(t *rapid.T, clean bool) {
 	for name, h := range m.hosts {
-		x, _ := m.f.Host(context.Background(), name)
+		x, _ := inspect.New(m.f).Host(context.Background(), name)
 		require.Equal(t, h.slowed, x.Backoff.Step > 0, "%s is slowed down", name)
 		require.Equal(t, h.probes, x.Backoff.Probes, "quarantine of %s", name)
 		if clean {

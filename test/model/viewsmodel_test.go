@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -19,7 +20,7 @@ func (m *model) Look(t *rapid.T) {
 		waits[it.url] = m.served(it)
 	}
 	listed := map[string]int{}
-	for u, err := range m.f.URLs(context.Background(), frontier.Host(name), "") {
+	for u, err := range inspect.New(m.f).URLs(context.Background(), frontier.Host(name), "") {
 		require.NoError(t, err)
 		require.NotContains(t, listed, u.Entry.URL, "listed twice")
 		listed[u.Entry.URL] = u.Priority
@@ -30,7 +31,7 @@ func (m *model) Look(t *rapid.T) {
 }
 
 func (m *model) lookAtHost(t *rapid.T, name string) {
-	x, err := m.f.Host(context.Background(), name)
+	x, err := inspect.New(m.f).Host(context.Background(), name)
 	if errors.Is(err, frontier.ErrUnknownHost) {
 		require.Empty(t, m.waiting[name])
 		return
@@ -50,15 +51,15 @@ func (m *model) lookAtHost(t *rapid.T, name string) {
 	free, ok := m.free(name)
 	switch {
 	case len(m.waiting[name]) > 0 && spent && !paused:
-		require.Equal(t, frontier.ReasonLimit.String(), x.Reason.String())
+		require.Equal(t, inspect.ReasonLimit.String(), x.Reason.String())
 	case len(m.waiting[name]) > 0 && (paused || m.running(m.waiting[name]) == 0):
-		require.Equal(t, frontier.ReasonPaused.String(), x.Reason.String())
+		require.Equal(t, inspect.ReasonPaused.String(), x.Reason.String())
 	case h.lease != nil:
-		require.Equal(t, frontier.ReasonLeased.String(), x.Reason.String())
+		require.Equal(t, inspect.ReasonLeased.String(), x.Reason.String())
 	case len(m.waiting[name]) == 0:
-		require.Contains(t, []frontier.Reason{frontier.ReasonNothing, frontier.ReasonNotBefore}, x.Reason)
+		require.Contains(t, []inspect.Reason{inspect.ReasonNothing, inspect.ReasonNotBefore}, x.Reason)
 	case !ok && !blocked:
-		require.Contains(t, []frontier.Reason{frontier.ReasonGroup, frontier.ReasonBackQueue}, x.Reason) // the latter until a call looked at it
+		require.Contains(t, []inspect.Reason{inspect.ReasonGroup, inspect.ReasonBackQueue}, x.Reason) // the latter until a call looked at it
 	case ok && free.After(m.now()) && m.hold.Before(m.now()) && !blocked && h.group == "":
 		require.True(t, x.Until.Equal(free), "%v until %v, want %v", x.Reason, x.Until, free)
 	}
@@ -66,27 +67,27 @@ func (m *model) lookAtHost(t *rapid.T, name string) {
 
 func (m *model) lookAtURL(t *rapid.T) {
 	url, name, _ := m.draw()
-	want := frontier.URLKnown
+	want := inspect.URLKnown
 	if !m.known[url] {
-		want = frontier.URLUnknown
+		want = inspect.URLUnknown
 	}
 	if _, kept := m.kept[url]; kept {
-		want = frontier.URLFinished
+		want = inspect.URLFinished
 	}
 	for _, it := range m.waiting[name] {
 		if it.url == url {
-			want = frontier.URLWaiting
+			want = inspect.URLWaiting
 		}
 	}
 	for _, it := range m.scheduled {
 		if it.url == url {
-			want = frontier.URLScheduled
+			want = inspect.URLScheduled
 		}
 	}
 	if l := m.host(name).lease; l != nil && l.item != nil && l.item.url == url && !l.forgotten {
-		want = frontier.URLLeased
+		want = inspect.URLLeased
 	}
-	s, err := m.f.Status(context.Background(), entry(url, 0))
+	s, err := inspect.New(m.f).Status(context.Background(), entry(url, 0))
 	require.NoError(t, err)
 	require.Equal(t, want.String(), s.State.String(), url)
 }

@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 func TestRefusalsDoubleTheGap(t *testing.T) {
@@ -62,16 +63,16 @@ func TestTheLatestClockWins(t *testing.T) {
 		name              string
 		delay, crawl, ask time.Duration
 		want              time.Duration
-		why               frontier.Reason
+		why               inspect.Reason
 	}{
-		{"back-off", 0, 0, 0, 4 * time.Second, frontier.ReasonBackoff},
-		{"Retry-After of 0 is none", time.Second, 0, 0, 4 * time.Second, frontier.ReasonBackoff},
-		{"a negative one is none", time.Second, 0, -time.Hour, 4 * time.Second, frontier.ReasonBackoff},
-		{"a short one cancels nothing", time.Second, time.Second, 3 * time.Second, 4 * time.Second, frontier.ReasonBackoff},
-		{"a long one holds", time.Second, time.Second, 9 * time.Second, 9 * time.Second, frontier.ReasonRetryAfter},
-		{"an absurd one holds for 30 days", time.Second, time.Second, 1 << 62, 720 * time.Hour, frontier.ReasonRetryAfter},
-		{"Crawl-delay", time.Second, 7 * time.Second, 6 * time.Second, 7 * time.Second, frontier.ReasonCrawlDelay},
-		{"delay", 8 * time.Second, 7 * time.Second, 6 * time.Second, 8 * time.Second, frontier.ReasonDelay},
+		{"back-off", 0, 0, 0, 4 * time.Second, inspect.ReasonBackoff},
+		{"Retry-After of 0 is none", time.Second, 0, 0, 4 * time.Second, inspect.ReasonBackoff},
+		{"a negative one is none", time.Second, 0, -time.Hour, 4 * time.Second, inspect.ReasonBackoff},
+		{"a short one cancels nothing", time.Second, time.Second, 3 * time.Second, 4 * time.Second, inspect.ReasonBackoff},
+		{"a long one holds", time.Second, time.Second, 9 * time.Second, 9 * time.Second, inspect.ReasonRetryAfter},
+		{"an absurd one holds for 30 days", time.Second, time.Second, 1 << 62, 720 * time.Hour, inspect.ReasonRetryAfter},
+		{"Crawl-delay", time.Second, 7 * time.Second, 6 * time.Second, 7 * time.Second, inspect.ReasonCrawlDelay},
+		{"delay", 8 * time.Second, 7 * time.Second, 6 * time.Second, 8 * time.Second, inspect.ReasonDelay},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(c.delay), Backoff: harness.ExactBackoff}, func(t *testing.T, w *harness.World) {
@@ -84,7 +85,7 @@ func TestTheLatestClockWins(t *testing.T) {
 				require.NoError(t, w.F.Done(l, o))
 				x := w.Info("a.example")
 				require.Equal(t, c.why, x.Reason)
-				require.Equal(t, frontier.BackoffState{Step: 2, Gap: 4 * time.Second, Failures: 2}, x.Backoff)
+				require.Equal(t, inspect.Backoff{Step: 2, Gap: 4 * time.Second, Failures: 2}, x.Backoff)
 				l = w.Next()
 				require.Equal(t, c.want, w.At()-end)
 				if c.want < time.Hour {
@@ -299,7 +300,7 @@ func TestQuarantine(t *testing.T) {
 				for _, want := range []time.Duration{20, 40, 80, 160, 320, 640, 1280, 1440, 1440} {
 					end := w.At()
 					require.NoError(t, w.F.Done(l, harness.Failing(kind)))
-					require.Equal(t, frontier.ReasonQuarantine, w.Info("a.example").Reason)
+					require.Equal(t, inspect.ReasonQuarantine, w.Info("a.example").Reason)
 					l = w.Next()
 					require.Equal(t, want*time.Minute, w.At()-end)
 				}
@@ -387,8 +388,8 @@ func TestHostsInTroubleLeaveMemory(t *testing.T) {
 	w.Fetched(w.Next(), 0, harness.Failing(frontier.FailureTooMany))
 	w.Clock.Advance(time.Minute)
 	w.Asleep()
-	require.False(t, hook.Of(w.F).Resident("a.example"))
-	require.Equal(t, frontier.BackoffState{Step: 1, Gap: 2 * time.Second, Failures: 1}, w.Info("a.example").Backoff)
+	require.False(t, harness.Resident(w.F, "a.example"))
+	require.Equal(t, inspect.Backoff{Step: 1, Gap: 2 * time.Second, Failures: 1}, w.Info("a.example").Backoff)
 	require.EqualValues(t, 0, w.F.Stats().BackedOff)
 	w.Add("http://a.example/2", "http://a.example/3")
 	require.EqualValues(t, 1, w.F.Stats().BackedOff)

@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/simclock"
@@ -23,7 +26,6 @@ import (
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 var clockRounds = flag.Int("frontier.clock-rounds", 20, "how many crawls TestClocksThatJump does")
@@ -280,7 +282,7 @@ func TestNextAtOddTimes(t *testing.T) {
 						given = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 					}
 					require.False(t, due.Before(given), "%v", due)
-					x, err := w.F.Status(t.Context(), frontier.Entry{URL: "http://a.example/"})
+					x, err := inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: "http://a.example/"})
 					require.NoError(t, err)
 					require.False(t, x.Until.Before(given), "%v", x.Until)
 					require.EqualValues(t, 1, w.F.Stats().Scheduled)
@@ -435,11 +437,11 @@ func TestWhatASuspendLeaves(t *testing.T) {
 	const step = 8 * time.Hour
 	free := harness.Dawn.Add(step + time.Hour)
 	stepped(t, step, func(t *testing.T, w *harness.World) {
-		x, _ := w.F.Host(t.Context(), "a.example")
+		x, _ := inspect.New(w.F).Host(t.Context(), "a.example")
 		require.Equal(t, free, x.Due)
 		require.Equal(t, free, x.Until)
 		require.Equal(t, []string{"http://b.example/1", "http://c.example/2", "http://d.example/1"}, w.Taken())
-		next, err := w.F.Upcoming(t.Context(), 9, true)
+		next, err := inspect.New(w.F).Upcoming(t.Context(), 9, true)
 		require.NoError(t, err)
 		for _, u := range next {
 			if u.Host.Host == "a.example" {
@@ -483,7 +485,7 @@ func TestAKillAfterAStep(t *testing.T) {
 // and hosts as long as they should.
 func TestAClockThatIsSetBack(t *testing.T) {
 	stepped(t, -30*24*time.Hour, func(t *testing.T, w *harness.World) {
-		x, _ := w.F.Host(t.Context(), "a.example")
+		x, _ := inspect.New(w.F).Host(t.Context(), "a.example")
 		require.Equal(t, w.Clock.Now().Add(time.Hour-time.Second), x.Due)
 		w.Clock.Advance(time.Hour - time.Second - 1)
 		require.Empty(t, w.Taken())
@@ -525,7 +527,7 @@ func TestHostsOnDiskAfterAStep(t *testing.T) {
 	w.Fetched(w.Next(), 0, frontier.Outcome{RetryAfter: 24 * time.Hour})
 	require.NoError(t, hook.Of(w.F).MoveNow(true)) // else the log names the host
 	w.Reopen()
-	require.False(t, hook.Of(w.F).Resident("a.example"))
+	require.False(t, harness.Resident(w.F, "a.example"))
 	w.Clock.Step(40 * year)
 	w.F.Stats()
 	w.Add("http://a.example/2")

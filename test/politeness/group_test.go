@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 // impatient are options without a delay of hosts.
@@ -60,7 +62,7 @@ func TestGroupHasSettingsOfItsOwn(t *testing.T) {
 		w.Add("http://a.example/2", "http://b.example/2")
 		w.Fetched(a, 2*time.Second, frontier.Outcome{}) // at 2 s
 		w.Fetched(b, 2*time.Second, frontier.Outcome{}) // at 4 s
-		x, ok := w.F.Group("g")
+		x, ok := inspect.New(w.F).Group("g")
 		require.True(t, ok)
 		require.Equal(t, 3, x.Hosts)
 		require.Equal(t, harness.Dawn.Add(12*time.Second).UnixNano(), x.Due.UnixNano())
@@ -100,10 +102,10 @@ func TestGroupSettingsAreDurable(t *testing.T) {
 	require.NoError(t, w.F.SetGroup("gone", frontier.GroupSettings{}))
 	for range 2 {
 		w = w.Killed()
-		x, ok := w.F.Group("g")
+		x, ok := inspect.New(w.F).Group("g")
 		require.True(t, ok)
 		require.Equal(t, s, x.Settings)
-		_, ok = w.F.Group("gone")
+		_, ok = inspect.New(w.F).Group("gone")
 		require.False(t, ok)
 	}
 	require.Equal(t, time.Duration(0), w.At())
@@ -131,7 +133,7 @@ func TestExportHasGroupSettings(t *testing.T) {
 		other := harness.NewWorld(t, impatient())
 		_, err := other.F.Import(context.Background(), &out, frontier.ImportOptions{})
 		require.NoError(t, err)
-		x, _ := other.F.Group("g")
+		x, _ := inspect.New(other.F).Group("g")
 		require.Equal(t, s, x.Settings)
 	})
 }
@@ -152,7 +154,7 @@ func TestBadGroupsAreRefused(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, want)
 	}
-	_, ok := w.F.Group("g")
+	_, ok := inspect.New(w.F).Group("g")
 	require.False(t, ok)
 	require.Zero(t, w.F.Stats().Groups)
 }
@@ -205,7 +207,7 @@ func TestLeasedHostCountsForBothGroups(t *testing.T) {
 					t.Helper()
 					require.NoError(t, w.F.Check())
 					for name := range held {
-						if x, _ := w.F.Group(name); name != "" {
+						if x, _ := inspect.New(w.F).Group(name); name != "" {
 							require.Equal(t, n*held[name], x.Leased, name)
 						}
 					}
@@ -244,7 +246,7 @@ func TestJoiningTheGroupOfTheLease(t *testing.T) {
 			require.NoError(t, w.F.Join(&l, "g"))
 			require.Equal(t, "g", l.Group)
 			require.Equal(t, "g", w.Host("a.example").Group)
-			h, _ := w.F.Group("h")
+			h, _ := inspect.New(w.F).Group("h")
 			require.Equal(t, harness.Btoi(taken), h.Leased)
 			require.NoError(t, w.F.Check())
 			w.Fetched(l, 0, frontier.Outcome{})
@@ -275,14 +277,14 @@ func TestAssignmentsLast(t *testing.T) {
 	w = w.Killed()
 	w.Until(time.Minute)
 	w.F.Stats()
-	require.False(t, hook.Of(w.F).Resident("a.example"))
+	require.False(t, harness.Resident(w.F, "a.example"))
 	w.Reopen()
 	for host, group := range map[string]string{"a.example": "g", "b.example": "g", "c.example": ""} {
-		require.Equal(t, group, hook.Of(w.F).GroupOf(host), host)
+		require.Equal(t, group, harness.GroupOf(w.F, host), host)
 	}
 	w.Add("http://a.example/1", "http://b.example/1")
-	require.Equal(t, "g", hook.Of(w.F).GroupOf("a.example"))
-	require.Equal(t, "g", hook.Of(w.F).GroupOf("b.example"))
+	require.Equal(t, "g", harness.GroupOf(w.F, "a.example"))
+	require.Equal(t, "g", harness.GroupOf(w.F, "b.example"))
 	w.Next()
 	w.NothingUntil(2 * time.Minute)
 }

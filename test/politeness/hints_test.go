@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -272,7 +273,7 @@ func TestWalksForHintsAreApart(t *testing.T) {
 			require.NoError(t, err)
 			hook.Of(w.F).Sweep()
 
-			if w.Status(entries[i].URL).State == frontier.URLWaiting {
+			if w.Status(entries[i].URL).State == inspect.URLWaiting {
 				return w.At() - from
 			}
 			w.Until(w.At() + time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -208,7 +209,7 @@ func TestLateDoneOnlyLengthensTheCrawlDelay(t *testing.T) {
 			{7 * time.Second, 7 * time.Second}, {3 * time.Second, 7 * time.Second}, {frontier.NoCrawlDelay, 7 * time.Second}, {9 * time.Second, 9 * time.Second},
 		} {
 			require.ErrorIs(t, w.F.Done(l, frontier.Outcome{CrawlDelay: c.asked}), frontier.ErrNotLeased)
-			h, err := w.F.Host(t.Context(), "a.example")
+			h, err := inspect.New(w.F).Host(t.Context(), "a.example")
 			require.NoError(t, err)
 			require.Equal(t, c.want, h.CrawlDelay)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
@@ -495,9 +496,9 @@ func TestHintsOfVisitedURLs(t *testing.T) {
 			_, err = w.F.Add(t.Context(), e)
 			require.NoError(t, err)
 			hook.Of(w.F).Sweep()
-			st, err := w.F.Status(t.Context(), e)
+			st, err := inspect.New(w.F).Status(t.Context(), e)
 			require.NoError(t, err)
-			require.Equal(t, frontier.URLWaiting, st.State)
+			require.Equal(t, inspect.URLWaiting, st.State)
 			require.Equal(t, c.priority, st.Priority)
 		}
 		require.Equal(t, 5., w.Next().Entry.Weight)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -216,8 +217,8 @@ func TestPutOffIntoAnotherCrawl(t *testing.T) {
 		}
 		w.Until(time.Hour)
 		require.ErrorIs(t, func() error { _, _, err := w.TryNext(); return err }(), frontier.ErrExhausted)
-		w.IsState(frontier.URLKnown, "http://a.example/1")
-		x, ok := w.F.CrawlStats(aside)
+		w.IsState(inspect.URLKnown, "http://a.example/1")
+		x, ok := inspect.New(w.F).Crawl(aside)
 		require.Equal(t, []any{true, int64(2)}, []any{ok, x.Waiting})
 		n, err := w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/1"})
 		require.NoError(t, err)

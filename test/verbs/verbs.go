@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // Frontier has the verbs that each way has.
@@ -20,7 +21,7 @@ type Frontier interface {
 	Next(ctx context.Context) (frontier.Lease, error)
 	TryNext() (frontier.Lease, time.Time, error)
 	Done(l frontier.Lease, o frontier.Outcome) error
-	Host(ctx context.Context, host string) (frontier.HostInfo, error)
+	Host(ctx context.Context, host string) (inspect.Host, error)
 	Stats() frontier.Stats
 	Pause(s frontier.Scope) error
 	Resume(s frontier.Scope) error

@@ -8,15 +8,21 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/test/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+type embedded struct {
+	*frontier.Frontier
+	*inspect.Inspector
+}
+
 var (
-	_ verbs.Leases  = (*frontier.Frontier)(nil)
-	_ verbs.Loops   = (*frontier.Frontier)(nil)
-	_ verbs.Stander = (*frontier.Frontier)(nil)
+	_ verbs.Leases  = embedded{}
+	_ verbs.Loops   = embedded{}
+	_ verbs.Stander = embedded{}
 )
 
 func TestEmbedded(t *testing.T) {
@@ -27,6 +33,6 @@ func TestEmbedded(t *testing.T) {
 			assert.NoError(t, f.Check())
 			assert.NoError(t, f.Close())
 		})
-		return f
+		return embedded{f, inspect.New(f)}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // journal is a frontier.recover.gz, decompressed: F+ was found, with the path
@@ -68,7 +69,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, took.URLs, "URLs")
-	for u, err := range f.URLs(ctx, frontier.All(), "") {
+	for u, err := range inspect.New(f).URLs(ctx, frontier.All(), "") {
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/examples/cookbook/site"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 const small, large = 1, 2 // numbers of crawls
@@ -49,7 +50,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	for _, id := range []uint32{small, large} {
-		s, _ := f.CrawlStats(id)
+		s, _ := inspect.New(f).Crawl(id)
 		fmt.Fprintln(out, "crawl", id, "has fetched", s.Done[frontier.Visited])
 	}
 	return nil

@@ -1,4 +1,4 @@
-package frontier_test
+package inspect_test
 
 import (
 	"context"
@@ -8,13 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 func TestURLsListsWhatWaits(t *testing.T) {
@@ -37,7 +39,7 @@ func TestURLsListsWhatWaits(t *testing.T) {
 				require.NoError(t, hook.Of(w.F).MoveNow(true))
 			}
 		}
-		for u, err := range w.F.URLs(context.Background(), frontier.Host("b.example"), "") {
+		for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.Host("b.example"), "") {
 			require.NoError(t, err)
 			require.Equal(t, frontier.Entry{URL: "http://b.example/1", Depth: 2, Weight: 3, Meta: []byte("meta"), Crawl: 7}, u.Entry)
 			require.Equal(t, "b.example", u.Host)
@@ -56,7 +58,7 @@ func TestURLsErrors(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{})
 	w.Add("http://a.example/")
 	first := func(ctx context.Context, after string) error {
-		for _, err := range w.F.URLs(ctx, frontier.All(), after) {
+		for _, err := range inspect.New(w.F).URLs(ctx, frontier.All(), after) {
 			return err
 		}
 		return nil
@@ -64,7 +66,7 @@ func TestURLsErrors(t *testing.T) {
 	for _, bad := range []string{"!", "AA", "AAA!", "____________________", "GARBAGE"} {
 		require.ErrorContains(t, first(context.Background(), bad), "malformed cursor", bad)
 	}
-	for _, err := range w.F.URLs(context.Background(), frontier.Host(""), "") {
+	for _, err := range inspect.New(w.F).URLs(context.Background(), frontier.Host(""), "") {
 		require.ErrorContains(t, err, "scope")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -154,7 +156,7 @@ func TestURLsIsStable(t *testing.T) {
 		for more := true; more; {
 			more = false
 			n := rapid.IntRange(1, 40).Draw(r, "page")
-			for u, err := range w.F.URLs(context.Background(), frontier.All(), cursor) {
+			for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), cursor) {
 				require.NoError(t, err)
 				counts[u.Entry.URL]++
 				hosts = append(hosts, u.Host)
@@ -197,7 +199,7 @@ func TestURLsOfALargeHost(t *testing.T) {
 		for done := false; !done; {
 			done = true
 			page := 0
-			for u, err := range w.F.URLs(context.Background(), frontier.All(), cursor) {
+			for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), cursor) {
 				require.NoError(t, err)
 				require.False(t, seen[u.Entry.URL])
 				seen[u.Entry.URL] = true
@@ -238,7 +240,7 @@ func TestURLsReportsDamage(t *testing.T) {
 	})
 	var got []string
 	faults := 0
-	for u, err := range w.F.URLs(context.Background(), frontier.All(), "") {
+	for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), "") {
 		var corrupt *frontier.CorruptError
 		if errors.As(err, &corrupt) {
 			faults++
@@ -313,7 +315,7 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 		for range rapid.IntRange(0, 6).Draw(r, "before") {
 			op()
 		}
-		if !hook.Of(w.F).Resident("a.example") {
+		if !harness.Resident(w.F, "a.example") {
 			return
 		}
 		always := map[string]bool{}
@@ -321,7 +323,7 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 			always[u] = true
 		}
 		ops := rapid.IntRange(0, 12).Draw(r, "ops")
-		urls, err := w.F.WalkURLs("a.example", rapid.IntRange(1, 30).Draw(r, "steps"), func() {
+		urls, err := inspect.New(w.F).WalkURLs("a.example", rapid.IntRange(1, 30).Draw(r, "steps"), func() {
 			if ops--; ops >= 0 {
 				op()
 			}
@@ -356,11 +358,11 @@ func TestViewsOfDeletedURLs(t *testing.T) {
 				_, err = w.F.Delete(context.Background(), frontier.Host("a.example"))
 				require.NoError(t, err)
 				require.Equal(t, harness.UrlsOf("b.example", 2), w.Listed(frontier.All(), ""))
-				w.IsState(frontier.URLKnown, "http://a.example/1")
-				w.IsState(frontier.URLKnown, "http://a.example/later")
+				w.IsState(inspect.URLKnown, "http://a.example/1")
+				w.IsState(inspect.URLKnown, "http://a.example/later")
 				w.Add("http://a.example/new")
 				require.Equal(t, []string{"http://a.example/new"}, w.Listed(frontier.Host("a.example"), ""))
-				w.IsState(frontier.URLWaiting, "http://a.example/new")
+				w.IsState(inspect.URLWaiting, "http://a.example/new")
 			})
 		})
 	}

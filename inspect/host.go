@@ -1,11 +1,7 @@
 // This file describes hosts: one, with what waits and why it is not served; those that come next,
 // those with the most URLs, those of a scope in domain order.
-//
-// Nothing here changes anything. Nothing scans all hosts under one lock: the heaps are walked from
-// their roots, and the front queues and ready lists from their heads, only as far as wanted. A host that
-// is not in memory is described from its row, and stays where it is.
 
-package frontier
+package inspect
 
 import (
 	"cmp"
@@ -15,21 +11,24 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Upcoming is a host that will be served soon.
 type Upcoming struct {
-	Host     HostInfo
-	Due      time.Time // when host, group and rules allow the contact; past: now
-	Entry    Entry     // the first URL of the host's highest priority, if URLs are wanted
-	Priority int       // of that URL
+	Host     Host
+	Due      time.Time      // when host, group and rules allow the contact; past: now
+	Entry    frontier.Entry // the first URL of the host's highest priority, if URLs are wanted
+	Priority int            // of that URL
 }
 
 // Upcoming returns up to n hosts with URLs that wait, in about the order in which they
@@ -44,29 +43,29 @@ type Upcoming struct {
 // whose first URL is damaged is left out.
 //
 // n is at most 256; more counts as 256. It costs O(n log n). The error is ctx's,
-// ErrClosed, or the Spill's.
-func (f *Frontier) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming, error) {
+// frontier.ErrClosed, or the Spill's.
+func (v *Inspector) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := f.lockAdvancedOpen(); err != nil {
+	if err := v.f.LockAdvancedOpen(); err != nil {
 		return nil, err
 	}
 	due := map[string]int64{}
 	var names []string
-	for _, it := range f.core.Upcoming(max(0, min(n, mercator.ViewAtMost)), f.last) {
-		name := string(f.core.NameOf(it.ID))
+	for _, it := range v.f.Core().Upcoming(max(0, min(n, mercator.ViewAtMost)), v.f.Last()) {
+		name := string(v.f.Core().NameOf(it.ID))
 		names, due[name] = append(names, name), it.At
 	}
-	f.mu.Unlock()
+	v.f.Unlock()
 	out := make([]Upcoming, 0, len(names))
-	for _, h := range f.infosOf(names) {
+	for _, h := range v.describe(names) {
 		u := Upcoming{Host: h}
 		if at := due[h.Host]; at > 0 {
-			u.Due = f.wall(at)
+			u.Due = v.f.Wall(at)
 		}
 		if urls {
-			switch ok, err := f.firstURL(ctx, &u); {
+			switch ok, err := v.firstURL(ctx, &u); {
 			case err != nil:
 				return nil, err
 			case !ok:
@@ -78,34 +77,34 @@ func (f *Frontier) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming, 
 	return out, nil
 }
 
-// infosOf describes those of the hosts that are in memory, in the same order.
-func (f *Frontier) infosOf(names []string) []HostInfo {
-	out := make([]HostInfo, 0, len(names))
+// describe describes those of the hosts that are in memory, in the same order.
+func (v *Inspector) describe(names []string) []Host {
+	out := make([]Host, 0, len(names))
 	for chunk := range slices.Chunk(names, mercator.InfosAtOnce) {
-		f.lockAdvanced()
+		v.f.LockAdvanced()
 		for _, name := range chunk {
-			if id := f.core.Lookup(f.core.HashOf(name), name); id != 0 {
-				out = append(out, f.hostInfoLocked(id))
+			if id := v.f.Core().Lookup(v.f.Core().HashOf(name), name); id != 0 {
+				out = append(out, v.hostLocked(id))
 			}
 		}
-		f.mu.Unlock()
+		v.f.Unlock()
 	}
 	return out
 }
 
 // firstURL finds the first URL of a host. It reports false if there is none any more.
-func (f *Frontier) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
+func (v *Inspector) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 	for range 3 { // what is on disk may come into memory meanwhile
-		if err := f.lockOpen(); err != nil {
+		if err := v.f.LockOpen(); err != nil {
 			return false, err
 		}
-		x, part, ok := view.First(f.core, u.Host.Host)
-		f.mu.Unlock()
+		x, part, ok := view.First(v.f.Core(), u.Host.Host)
+		v.f.Unlock()
 		if !ok {
 			return false, nil
 		}
 		if x.Body == nil {
-			records, err := f.readPart(ctx, part.Part, part.Want)
+			records, err := v.f.ReadPart(ctx, part.Part, part.Want)
 			if err != nil && !isCorrupt(err) {
 				return false, err
 			}
@@ -115,7 +114,7 @@ func (f *Frontier) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 			x.Body = records[0].Body
 		}
 		u.Priority = x.Priority
-		u.Entry, _, _ = described(x.Body, u.Host.Host, x.Crawl)
+		u.Entry, _, _ = v.f.Described(x.Body, u.Host.Host, x.Crawl)
 		return true, nil
 	}
 	return false, nil
@@ -129,8 +128,8 @@ func (f *Frontier) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 //
 // The first call puts the hosts in order, in short steps; from then on each host costs
 // about 6 more bytes. No lock is held while the loop body runs.
-func (f *Frontier) Hosts(s Scope, after string) iter.Seq[HostInfo] {
-	return eachHost(f, f.scopeSeen(s), after, mercator.InfosAtOnce, f.hostInfoLocked)
+func (v *Inspector) Hosts(s frontier.Scope, after string) iter.Seq[Host] {
+	return eachHost(v, v.f.Seen(s), after, mercator.InfosAtOnce, v.hostLocked)
 }
 
 // namesAtOnce is how many names are read under one lock.
@@ -138,34 +137,34 @@ const namesAtOnce = 256
 
 // HostNames yields the keys of the hosts that Hosts yields, in the same order and under
 // the same conditions, at about a tenth of the cost. Host describes one.
-func (f *Frontier) HostNames(s Scope, after string) iter.Seq[string] {
-	look := func(id uint32) string { return string(f.core.NameOf(id)) }
-	return eachHost(f, f.scopeSeen(s), after, namesAtOnce, look)
+func (v *Inspector) HostNames(s frontier.Scope, after string) iter.Seq[string] {
+	look := func(id uint32) string { return string(v.f.Core().NameOf(id)) }
+	return eachHost(v, v.f.Seen(s), after, namesAtOnce, look)
 }
 
 // eachHost yields what look, which is called with the lock, says of the hosts of s behind a host key,
 // in domain order, a number of them under one lock. It ends when the frontier is closed.
-func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(id uint32) T) iter.Seq[T] {
+func eachHost[T any](v *Inspector, s row.Scope, after string, atOnce int, look func(id uint32) T) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		if !s.named || s.domain {
-			f.orderHosts()
+		if !s.Named || s.Domain {
+			v.f.OrderHosts()
 		}
 		var ids []uint32
 		seen := make([]T, 0, atOnce)
 		for key, more := hostkey.Reversed(after), true; more; {
-			if f.lockAdvancedOpen() != nil {
+			if v.f.LockAdvancedOpen() != nil {
 				return
 			}
-			ids = f.core.HostsIn(ids[:0], s.stored(), key, atOnce)
+			ids = v.f.Core().HostsIn(ids[:0], s, key, atOnce)
 			more = len(ids) == atOnce
 			seen = seen[:0]
 			for _, id := range ids {
 				seen = append(seen, look(id))
 			}
 			if more {
-				key = string(f.core.OrderKey(nil, ids[len(ids)-1]))
+				key = string(v.f.Core().OrderKey(nil, ids[len(ids)-1]))
 			}
-			f.mu.Unlock()
+			v.f.Unlock()
 			for _, x := range seen {
 				if !yield(x) {
 					return
@@ -181,43 +180,29 @@ const sizeHostsAtOnce = 2048 // hosts that are listed by size under one lock
 // thousand or more hosts whose sizes differ by less than a 64th, the choice is arbitrary.
 // n is at most 256; more counts as 256. It costs O(n log n), except for the first call,
 // which looks at all hosts in short steps; from then on each host costs 12 more bytes.
-func (f *Frontier) Largest(n int) []HostInfo {
+func (v *Inspector) Largest(n int) []Host {
 	n = min(n, mercator.ViewAtMost)
 	if n <= 0 {
 		return nil
 	}
+	c := v.f.Core()
 	for done := false; !done; {
-		f.mu.Lock()
-		done = f.core.Sizes.Grow(sizeHostsAtOnce, f.core.Hosts.Top, f.core.WaitingOf)
-		f.mu.Unlock()
+		v.f.Lock()
+		done = c.Sizes.Grow(sizeHostsAtOnce, c.Hosts.Top, c.WaitingOf)
+		v.f.Unlock()
 	}
-	if f.lockAdvancedOpen() != nil {
+	if v.f.LockAdvancedOpen() != nil {
 		return nil
 	}
-	c := f.core
 	found := c.Sizes.Largest(n, 4*mercator.ViewAtMost, c.WaitingOf)
 	names := make([]string, len(found))
 	for i, it := range found {
 		names[i] = string(c.Name(c.Hosts.At(it.ID)))
 	}
-	f.mu.Unlock()
-	infos := f.infosOf(names)
-	slices.SortStableFunc(infos, func(a, b HostInfo) int { return cmp.Compare(b.Waiting, a.Waiting) })
+	v.f.Unlock()
+	infos := v.describe(names)
+	slices.SortStableFunc(infos, func(a, b Host) int { return cmp.Compare(b.Waiting, a.Waiting) })
 	return infos
-}
-
-const (
-	orderHostsAtOnce = 64 // hosts that are put in order under one lock
-	sweepAtOnce      = 32 // hosts that a sweep visits under one lock
-)
-
-// orderHosts makes the order of all hosts if there is none.
-func (s *shard) orderHosts() {
-	for done := false; !done; {
-		s.mu.Lock()
-		done = s.closed || s.core.OrderSome(orderHostsAtOnce)
-		s.mu.Unlock()
-	}
 }
 
 // Reason is why no URL of a host is handed out now. If there are several reasons, it is
@@ -257,18 +242,18 @@ func (r Reason) String() string {
 	return "invalid reason"
 }
 
-// QueueInfo counts the waiting URLs of a host, crawl and priority.
-type QueueInfo struct {
+// Queue counts the waiting URLs of a host, crawl and priority.
+type Queue struct {
 	Crawl    uint32
 	Priority int
 	Waiting  int64
 }
 
-// HostInfo describes a host at one moment.
-type HostInfo struct {
+// Host describes a host at one moment.
+type Host struct {
 	Host    string
-	Waiting int64       // URLs that may be handed out as soon as the host may be contacted
-	Queues  []QueueInfo // the same by priority, the highest first, and crawl; none are empty
+	Waiting int64   // URLs that may be handed out as soon as the host may be contacted
+	Queues  []Queue // the same by priority, the highest first, and crawl; none are empty
 	// Scheduled counts scheduled URLs in memory: those that come soon or were admitted
 	// lately. For a host about which nothing else is known it includes those on disk.
 	Scheduled int64
@@ -281,8 +266,8 @@ type HostInfo struct {
 
 	CrawlDelay time.Duration // that robots.txt asked for; 0: none
 	Standing   int           // levels by which its URLs are moved: see SetStanding
-	Rule       Rule          // what RuleOf says of it
-	Backoff    BackoffState  // as its failures left it
+	Rule       frontier.Rule // what RuleOf says of it
+	Backoff    Backoff       // as its failures left it
 	Used       Used          // what was counted for Rule.HostLimits
 	Full       bool          // it is in memory, and Limits.Waiting refuse new URLs of it: its own, or those of a scope
 
@@ -297,54 +282,54 @@ type HostInfo struct {
 }
 
 // Host describes a host. If nothing is known about it, Host returns its rule and
-// ErrUnknownHost: none of its URLs is in the frontier, and it may be contacted at once.
+// frontier.ErrUnknownHost: none of its URLs is in the frontier, and it may be contacted at once.
 // If the host is not in memory its row is read, and if it has scheduled URLs on disk, all
 // of them: ctx ends that. Other errors are ErrClosed and the Spill's.
-func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
-	host = f.hostSeen(host)
-	none := HostInfo{Host: host, Reason: ReasonNothing}
+func (v *Inspector) Host(ctx context.Context, host string) (Host, error) {
+	host = v.f.HostSeen(host)
+	none := Host{Host: host, Reason: ReasonNothing}
 	if err := hostkey.Check(host); err != nil {
 		return none, fmt.Errorf("frontier: %w", err)
 	}
-	a := mercator.Absentee{Hash: f.core.HashOf(host), Host: host}
+	a := mercator.Absentee{Hash: v.f.Core().HashOf(host), Host: host}
 	var list *timed.List // nil: not begun
 	defer func() {
 		if list != nil {
-			f.mu.Lock()
-			f.core.Timed.EndList(list)
-			f.mu.Unlock()
+			v.f.Lock()
+			v.f.Core().Timed.EndList(list)
+			v.f.Unlock()
 		}
 	}()
 	for tries := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return none, err
 		}
-		if err := f.lockAdvancedOpen(); err != nil {
+		if err := v.f.LockAdvancedOpen(); err != nil {
 			return none, err
 		}
-		if id := f.core.Lookup(a.Hash, host); id != 0 {
-			x := f.hostInfoLocked(id)
-			f.mu.Unlock()
+		if id := v.f.Core().Lookup(a.Hash, host); id != 0 {
+			x := v.hostLocked(id)
+			v.f.Unlock()
 			return x, nil
 		}
-		if f.core.Absent(&a) {
-			f.mu.Unlock()
-			if err := f.readRow(ctx, &a); err != nil {
+		if v.f.Core().Absent(&a) {
+			v.f.Unlock()
+			if err := v.f.ReadRow(ctx, &a); err != nil {
 				return none, err
 			}
 			continue
 		}
 		if list == nil {
-			f.mu.Unlock()
-			list = f.listTimed()
+			v.f.Unlock()
+			list = v.f.ListTimed()
 			continue
 		}
-		x, known := f.dormantInfoLocked(&a)
-		f.core.Timed.EndList(list)
-		f.mu.Unlock()
+		x, known := v.dormantLocked(&a)
+		v.f.Core().Timed.EndList(list)
+		v.f.Unlock()
 		blocks := list.All()
 		list = nil
-		moved, err := f.countScheduled(ctx, &x, blocks)
+		moved, err := v.countScheduled(ctx, &x, blocks)
 		if err != nil {
 			return none, err
 		}
@@ -352,17 +337,17 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 			continue // perhaps its URLs have come into memory meanwhile
 		}
 		if !known && x.Scheduled+x.Finished == 0 {
-			return x, fmt.Errorf("%w: %s", ErrUnknownHost, host)
+			return x, fmt.Errorf("%w: %s", frontier.ErrUnknownHost, host)
 		}
 		return x, nil
 	}
 }
 
-// hostInfoLocked describes a host in memory.
-func (s *shard) hostInfoLocked(id uint32) HostInfo {
-	c := s.core
+// hostLocked describes a host in memory.
+func (v *Inspector) hostLocked(id uint32) Host {
+	c := v.f.Core()
 	h := c.Hosts.At(id)
-	x := HostInfo{
+	x := Host{
 		Host:       string(c.Name(h)),
 		Waiting:    int64(h.Waiting),
 		Scheduled:  int64(h.Scheduled - c.Kept[id]),
@@ -374,68 +359,68 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 	}
 	for _, q := range c.QueuesOf(id) {
 		if q.Waiting > 0 {
-			x.Queues = append(x.Queues, QueueInfo{c.CrawlNumber(q), c.PriorityOf(q), int64(q.Waiting)})
+			x.Queues = append(x.Queues, Queue{c.CrawlNumber(q), c.PriorityOf(q), int64(q.Waiting)})
 		}
 	}
 	for l := range c.LeasesOf(id) {
-		if at := s.wall(c.Leases.At(l).Deadline); x.Leased == 0 || at.Before(x.Deadline) {
+		if at := v.f.Wall(c.Leases.At(l).Deadline); x.Leased == 0 || at.Before(x.Deadline) {
 			x.Deadline = at
 		}
 		x.Leased++
 	}
 	x.Awaited = h.Wanted
 	if h.Due > 0 {
-		x.Due = s.wall(h.Due)
+		x.Due = v.f.Wall(h.Due)
 	}
 	if h.Group != 0 {
 		g := c.Groups.At(h.Group)
 		x.Group = c.GroupName(g)
 		if g.Free > 0 {
-			x.GroupDue = s.wall(g.Free)
+			x.GroupDue = v.f.Wall(g.Free)
 		}
 	}
-	x.Rule = ruleIn(s.controls.Effective(x.Host, c.Date(s.last)))
+	x.Rule = v.f.RuleFor(x.Host)
 	if h.Has(mercator.Troubled) {
 		t := c.Troubles[id]
-		x.Backoff = stateOf(&c.Cfg, &t)
+		x.Backoff = backoff(c, &t)
 	}
 	if h.Has(mercator.Counted) {
-		x.Used = s.usedLocked(c.Limits.HostUsed(id, c.Name(h), c.Date(s.last)))
+		x.Used = v.used(c.Limits.HostUsed(id, c.Name(h), c.Date(v.f.Last())))
 	}
 	x.Full = c.Refusing(id)
-	why, until := c.Reason(id, s.last)
+	why, until := c.Reason(id, v.f.Last())
 	x.Reason = Reason(why)
 	if until != instant.Never {
-		x.Until = s.wall(until)
+		x.Until = v.f.Wall(until)
 	}
 	return x
 }
 
-// dormantInfoLocked describes a host that is not in memory, and reports whether
+// dormantLocked describes a host that is not in memory, and reports whether
 // anything is known of it.
-func (s *shard) dormantInfoLocked(a *mercator.Absentee) (HostInfo, bool) {
-	x := HostInfo{Host: a.Host, Reason: ReasonNothing, Rule: ruleIn(s.controls.Effective(a.Host, s.core.Date(s.last)))}
+func (v *Inspector) dormantLocked(a *mercator.Absentee) (Host, bool) {
+	x := Host{Host: a.Host, Reason: ReasonNothing, Rule: v.f.RuleFor(a.Host)}
 	if !a.Known || !a.Found {
 		return x, false
 	}
 	x.CrawlDelay, x.Standing = time.Duration(a.State.CrawlDelay)*time.Millisecond, int(a.State.Standing)
-	if due, _ := s.core.DueOfRow(&a.State, s.last); due > 0 {
-		x.Due = s.wall(due)
+	if due, _ := v.f.Core().DueOfRow(&a.State, v.f.Last()); due > 0 {
+		x.Due = v.f.Wall(due)
 	}
-	t := s.core.TroubleOfRow(&a.State, s.token, s.last)
-	x.Backoff = stateOf(&s.core.Cfg, &t)
-	x.Used = s.usedLocked(s.core.Limits.StoredUsed(a.Host, a.State.Used, s.core.Date(s.last)))
+	t := v.f.TroubleOfRow(&a.State)
+	x.Backoff = backoff(v.f.Core(), &t)
+	x.Used = v.used(v.f.Core().Limits.StoredUsed(a.Host, a.State.Used, v.f.Core().Date(v.f.Last())))
 	x.Group = a.State.Group
-	if id := s.core.GroupNamed(x.Group); id != 0 && s.core.Groups.At(id).Free > 0 {
-		x.GroupDue = s.wall(s.core.Groups.At(id).Free)
+	if id := v.f.Core().GroupNamed(x.Group); id != 0 && v.f.Core().Groups.At(id).Free > 0 {
+		x.GroupDue = v.f.Wall(v.f.Core().Groups.At(id).Free)
 	}
 	return x, true
 }
 
 // countScheduled adds what of x's host waits for its time in the blocks.
-func (s *shard) countScheduled(ctx context.Context, x *HostInfo, blocks []timeheap.Item) (moved bool, err error) {
+func (v *Inspector) countScheduled(ctx context.Context, x *Host, blocks []timeheap.Item) (moved bool, err error) {
 	first := int64(instant.Never)
-	moved, err = s.eachTimed(ctx, blocks, func(r *storage.TimedRecord) bool { return r.Host == x.Host }, func(r *timed.Loaded) bool {
+	moved, err = v.f.EachTimed(ctx, blocks, func(r *storage.TimedRecord) bool { return r.Host == x.Host }, func(r *timed.Loaded) bool {
 		if r.At == instant.Never {
 			x.Finished++
 		} else {
@@ -445,7 +430,22 @@ func (s *shard) countScheduled(ctx context.Context, x *HostInfo, blocks []timehe
 		return true
 	})
 	if err == nil && x.Scheduled > 0 {
-		x.Reason, x.Until = ReasonNotBefore, s.day(first)
+		x.Reason, x.Until = ReasonNotBefore, v.f.Day(first)
 	}
 	return moved, err
+}
+
+// Backoff is a host's back-off and quarantine. The zero value is that of a host without failures.
+type Backoff struct {
+	Step     int           // of its back-off; 0: it is not slowed down
+	Gap      time.Duration // least time between its contacts, for its failures alone
+	Lanes    int           // leases it may have at once; 0: as many as are set
+	Failures int           // failed contacts in a row
+	Relapses int           // how often a step was undone too early
+	Probes   int           // number of the quarantine's interval, from 1; 0: it is in none
+}
+
+func backoff(c *mercator.Core, t *trouble.State) Backoff {
+	gap, _ := c.Cfg.GapOf(t)
+	return Backoff{int(t.Step), gap, int(t.Lanes), int(t.Fails), int(t.Relapses), int(t.Probes)}
 }

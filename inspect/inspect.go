@@ -1,0 +1,83 @@
+// Package inspect describes what is in a frontier, for operators and their tools: hosts, with what waits and
+// why it is not served; those that come next; URLs, crawls, groups, and what was counted for limits.
+//
+// An [Inspector] changes nothing. It takes the frontier's lock for short steps only: the heaps are walked
+// from their roots, and the front queues and ready lists from their heads, only as far as wanted. A host
+// that is not in memory is described from its row, and stays where it is.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/control"
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/trouble"
+	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// Inspector looks at a frontier. It is safe for concurrent use, as the frontier is, and need not be closed.
+type Inspector struct{ f source }
+
+// New returns an Inspector of an open frontier. It costs next to nothing.
+func New(f *frontier.Frontier) *Inspector { return &Inspector{view.Source(f).(source)} }
+
+// source is a frontier from inside. Methods that return URLs or rules, and those that say so, need the lock.
+type source interface {
+	LockOpen() error         // for a look while the frontier is open
+	LockAdvancedOpen() error // and after the clocks that have run out were dealt with
+	LockAdvanced()           // also when it is closed
+	Lock()                   // as it is
+	Unlock()
+	Yield() // gives the lock up for a moment
+
+	Core() *mercator.Core
+	Last() int64  // the present time; with the lock
+	Closed() bool // with the lock
+	Wall(moment int64) time.Time
+	Day(date int64) time.Time
+	Options() *frontier.Options
+	Controls() *control.Controls
+	Ranges() *view.Ranges
+
+	// How names are spelled. With one that no host can have a view finds nothing.
+	HostSeen(name string) string
+	Seen(s frontier.Scope) row.Scope
+	Spelled(s frontier.Scope) (row.Scope, error)
+	Subject(s frontier.Scope) limit.Subject
+	Named(e *frontier.Entry) (host, url string, err error)
+
+	// What is stored, as the root's types have it.
+	Described(body []byte, host string, crawl uint32) (e frontier.Entry, attempt int, h frontier.History)
+	RuleOfCrawl(row.CrawlSettings) frontier.Rule
+	RuleFor(host string) frontier.Rule               // with the lock
+	SettingsOf(group string) frontier.GroupSettings  // with the lock
+	TroubleOfRow(r *row.Host) trouble.State          // with the lock
+	ForgottenUntil(host string, crawl uint32) uint64 // the sequence number
+	Known(ctx context.Context, host string, crawl uint32, url string) (bool, error)
+
+	// What waits for the disk, without the lock.
+	ReadPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error)
+	ReadRow(ctx context.Context, a *mercator.Absentee) error
+	ReadCounted(load func() error, look func()) error
+	ReadOutdated()
+	ListTimed() *timed.List
+	EachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error)
+	Scan(ctx context.Context, s frontier.Scope, take func(q *storage.Queue, due int64, body []byte) error) error
+	Busy() bool // something is on its way to the disk; with the lock
+	Settle(ctx context.Context) error
+	StoreFailed(what string, err error)
+
+	OrderHosts() // in domain order, if they are not
+	Walk(w *fifo.Walk, rest func())
+}
+
+func isCorrupt(err error) bool { return errors.As(err, new(*frontier.CorruptError)) }

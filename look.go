@@ -1,0 +1,242 @@
+// This file is what package inspect needs of a frontier: its lock, what it has in memory and on disk, and
+// what the values there are as the types of this package.
+
+package frontier
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/control"
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/trouble"
+	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+func init() { view.Source = func(f any) any { return inside{f.(*Frontier)} } }
+
+// inside is a frontier as package inspect has it.
+type inside struct{ f *Frontier }
+
+func (in inside) LockOpen() error         { return in.f.lockOpen() }
+func (in inside) LockAdvancedOpen() error { return in.f.lockAdvancedOpen() }
+func (in inside) LockAdvanced()           { in.f.lockAdvanced() }
+func (in inside) Lock()                   { in.f.mu.Lock() }
+func (in inside) Unlock()                 { in.f.mu.Unlock() }
+func (in inside) Yield()                  { in.f.yield() }
+
+func (in inside) Core() *mercator.Core        { return in.f.core }
+func (in inside) Last() int64                 { return in.f.last }
+func (in inside) Closed() bool                { return in.f.closed }
+func (in inside) Wall(moment int64) time.Time { return in.f.wall(moment) }
+func (in inside) Day(date int64) time.Time    { return in.f.day(date) }
+func (in inside) Options() *Options           { return &in.f.opts }
+func (in inside) Controls() *control.Controls { return in.f.controls }
+func (in inside) Ranges() *view.Ranges        { return &in.f.urlRanges }
+
+func (in inside) HostSeen(name string) string   { return in.f.hostSeen(name) }
+func (in inside) Seen(s Scope) row.Scope        { return in.f.scopeSeen(s).stored() }
+func (in inside) Subject(s Scope) limit.Subject { return in.f.scopeSeen(s).subject() }
+
+func (in inside) Spelled(s Scope) (row.Scope, error) {
+	s, err := in.f.spelled(s)
+	return s.stored(), err
+}
+
+// Named returns the host key of an entry, and the form under which the frontier knows its URL.
+func (in inside) Named(e *Entry) (host, url string, err error) {
+	f := in.f
+	url = e.URL
+	if f.opts.Normalize != nil {
+		url, err = f.opts.Normalize(url)
+	}
+	if err == nil {
+		host, err = f.hostOf(&Entry{URL: url, Host: e.Host})
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("frontier: status of %q: %w", shortened(e.URL), err)
+	}
+	return host, url, nil
+}
+
+// Described is what a body says of a URL of a host and crawl, with the number of its next attempt.
+func (in inside) Described(body []byte, host string, crawl uint32) (Entry, int, History) {
+	b := record.Must(body)
+	e := entryOf(&b, host)
+	e.Crawl = crawl
+	return e, b.Fails + 1, historyOf(&b.History)
+}
+
+func (in inside) RuleOfCrawl(s row.CrawlSettings) Rule { return ruleOfCrawl(s) }
+
+func (in inside) RuleFor(host string) Rule {
+	return ruleIn(in.f.controls.Effective(host, in.f.core.Date(in.f.last)))
+}
+
+func (in inside) SettingsOf(group string) GroupSettings {
+	set := in.f.controls.Group(group)
+	return settingsOf(&set.Group)
+}
+
+func (in inside) TroubleOfRow(r *row.Host) trouble.State {
+	return in.f.core.TroubleOfRow(r, in.f.token, in.f.last)
+}
+
+func (in inside) ForgottenUntil(host string, crawl uint32) uint64 {
+	return in.f.forgotten.Until(host, crawl)
+}
+
+// Known reports whether a URL was admitted.
+func (in inside) Known(ctx context.Context, host string, crawl uint32, url string) (bool, error) {
+	f := in.f
+	o := newOp()
+	o.ctx = ctx
+	defer o.free()
+	o.forgets = f.forgotten.Version()
+	o.entries = append(o.entries, newEntry{
+		host: host, crawl: crawl, mark: f.markOf(host, crawl, url), body: o.Encode(&record.Body{}, url),
+	})
+	for {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if err := f.lookUp(o); err != nil {
+			return false, err
+		}
+		if err := f.lockOpen(); err != nil {
+			return false, err
+		}
+		stale, known := f.staleLocked(o), f.knownLocked(&o.entries[0])
+		f.mu.Unlock()
+		if !stale {
+			return known, nil
+		}
+	}
+}
+
+// ReadPart reads records of a part that the caller noted. It returns none if the last of its block has
+// been finished since.
+func (in inside) ReadPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
+	f := in.f
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	records, err := f.readFor(ctx, p, want)
+	if err == nil {
+		return records, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return nil, ErrClosed
+	case !f.core.Blocks.Has(p.Block):
+		return nil, nil
+	}
+	return nil, err
+}
+
+func (in inside) ReadRow(ctx context.Context, a *mercator.Absentee) error {
+	return in.f.readRow(ctx, a)
+}
+func (in inside) ReadCounted(load func() error, look func()) error {
+	return in.f.readCounted(load, look)
+}
+func (in inside) ReadOutdated()          { in.f.readOutdated() }
+func (in inside) ListTimed() *timed.List { return in.f.listTimed() }
+func (in inside) Busy() bool             { return in.f.committer.log.Busy() }
+
+// Settle returns when what is on its way to the disk has arrived.
+func (in inside) Settle(ctx context.Context) error {
+	if err := in.f.lockOpen(); err != nil {
+		return err
+	}
+	o := newOp()
+	o.ctx = ctx
+	defer o.free()
+	return in.f.submitAndUnlock(o)
+}
+
+func (in inside) StoreFailed(what string, err error) {
+	in.f.emit(Event{Kind: EventStoreError, Reason: what, Err: err})
+}
+
+func (in inside) OrderHosts()                    { in.f.orderHosts() }
+func (in inside) Walk(w *fifo.Walk, rest func()) { in.f.walkHostAndUnlock(w, rest) }
+
+// EachTimed calls fn, without the lock, with the records in timed blocks that are wanted and neither
+// finished nor superseded, until it returns false. It skips damaged blocks, which their reader reports.
+// moved reports that it skipped others because their records have come into memory or are finished.
+func (in inside) EachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error) {
+	f := in.f
+	for _, it := range blocks {
+		if err := ctx.Err(); err != nil {
+			return moved, err
+		}
+		found, err := patience.Ask(ctx, f.abandoned, func() ([]timed.Loaded, error) { return f.unreadTimed(it, wanted) })
+		if err == nil && len(found) == 0 {
+			continue
+		}
+		f.mu.Lock()
+		closed, gone := f.closed, !f.core.Timed.Has(it.ID)
+		if err == nil {
+			found = slices.DeleteFunc(found, func(r timed.Loaded) bool {
+				return f.core.Blocks.IsBuried(it.ID, r.Pos) || f.core.Deleted(r.Host, r.Crawl, r.Seq) || f.supersededBodyLocked(&r)
+			})
+		}
+		f.mu.Unlock()
+		switch {
+		case closed:
+			return moved, ErrClosed
+		case gone:
+			moved = true
+			continue
+		case isCorrupt(err):
+			continue
+		case err != nil:
+			return moved, err
+		}
+		for i := range found {
+			if !fn(&found[i]) {
+				return moved, nil
+			}
+		}
+	}
+	return moved, nil
+}
+
+// supersededBodyLocked reports whether a Force has replaced a record whose mark is unknown.
+func (s *shard) supersededBodyLocked(r *timed.Loaded) bool {
+	if s.notes.Len() == 0 {
+		return false
+	}
+	b, err := record.Decode(r.Body)
+	if err != nil {
+		return false
+	}
+	r.Mark = s.markOf(r.Host, r.Crawl, string(b.URL))
+	return s.supersededLocked(r)
+}
+
+// Scan calls take with every record of a scope, in no particular order.
+func (in inside) Scan(ctx context.Context, s Scope, take func(q *storage.Queue, due int64, body []byte) error) error {
+	f := in.f
+	if !s.ofCrawl {
+		var err error
+		if s, err = f.spelled(s); err != nil {
+			return fmt.Errorf("frontier: scan: %w", err)
+		}
+	}
+	_, err := patience.InTime(ctx, f.abandoned, func() (none struct{}, err error) { return none, f.scan(ctx, s, take) })
+	return err
+}
