@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -113,7 +114,7 @@ func (f *Frontier) load(job *loadJob) (g grant) {
 	for job != nil {
 		records, err := f.read(job.part, job.Want)
 		if err != nil && err != ErrClosed {
-			f.emit(Event{Kind: EventStoreError, Reason: "reading URLs", Count: int64(bits.OnesCount32(job.Want)), Err: err})
+			f.emit(event.Event{Kind: event.StoreError, Reason: "reading URLs", Count: int64(bits.OnesCount32(job.Want)), Err: err})
 		}
 		job = f.loaded(&g, job, records, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -153,7 +154,7 @@ func (f *Frontier) clockSteppedLocked(step int64) {
 		if d < 0 {
 			way = "back"
 		}
-		f.emitLocked(Event{Kind: EventClockStepped, Reason: fmt.Sprintf("by %v %s", d.Abs().Round(time.Millisecond), way)})
+		f.emitLocked(event.Event{Kind: event.ClockStepped, Reason: fmt.Sprintf("by %v %s", d.Abs().Round(time.Millisecond), way)})
 	}
 	if step < 0 {
 		f.core.ShiftPeriods(step)

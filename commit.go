@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/commit"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
@@ -74,7 +75,7 @@ type op struct {
 	unlearn func() // takes back what a failed commit must not teach; nil: nothing
 
 	firstSeq uint64
-	event    *Event              // reported once this is committed
+	event    *event.Event        // reported once this is committed
 	deletion *tombstone.Deletion // comes into force
 	rule     func()              // puts a control in force, under the lock, in the order of commits
 	unrule   func()              // called instead if it could not be committed
@@ -121,7 +122,7 @@ type committer struct {
 	read    chan struct{} // has a token when timed blocks should be read
 
 	failures  int   // commits that failed
-	failedNow int64 // the same since EventStoreWorks
+	failedNow int64 // the same since event.StoreWorks
 	failedAt  int64 // when the latest did
 
 	saving []uint32 // hosts whose rows the batch under way has so that they may leave

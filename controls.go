@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/control"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -42,20 +43,15 @@ func Domain(name string) Scope { return Scope{name: name, domain: true, named: t
 // Crawl is the scope of the URLs of one crawl (Entry.Crawl), on all hosts. Its Rule may set only
 // Weight, Paused and Limits, and may be set before the crawl has a URL. While it is paused, the URLs of
 // other crawls are served, on the same hosts too; Next returns ErrExhausted if only URLs of paused
-// crawls are left. Delete and Scan accept this scope; views of hosts and URLs do not.
+// crawls are left. Delete and Inspector.Scan accept this scope; other views of hosts and URLs do not.
 func Crawl(id uint32) Scope { return Scope{named: true, ofCrawl: true, crawl: id} }
 
 // String returns the host key, the domain's name behind "*.", "*", or "crawl:" and the crawl's number.
 func (s Scope) String() string {
-	switch {
-	case s.ofCrawl:
+	if s.ofCrawl {
 		return fmt.Sprint("crawl:", s.crawl)
-	case !s.named:
-		return "*"
-	case s.domain:
-		return "*." + s.name
 	}
-	return s.name
+	return s.stored().String()
 }
 
 func (s Scope) check() error { return s.stored().Check() }
@@ -258,10 +254,7 @@ func (f *Frontier) beginRuleLocked(o *op, s Scope, r *Rule) {
 
 // announceLocked emits an event for a scope that a rule blocks and the one before did not.
 func (s *shard) announceLocked(was control.Rule, is *control.Rule) {
-	e := Event{Kind: EventHostBlocked, Scope: scopeStored(is.Scope)}
-	if e.Scope.named && !e.Scope.domain {
-		e.Host = e.Scope.name
-	}
+	e := event.Event{Kind: event.HostBlocked, Scope: is.Scope.String(), Host: is.Scope.Host()}
 	say := func(is bool, reason string, until time.Time) {
 		if is {
 			e.Reason, e.Until = reason, until

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -172,7 +173,7 @@ func (f *Frontier) sweepCounts(d *tombstone.Deletion) {
 		step := func() (err error) { crawls, from, err = f.dropCounts(d, crawls, from); return err }
 		if err := f.between(step); err != nil { // the deletion stays until an opening has dropped them
 			if !errors.Is(err, ErrClosed) {
-				f.emit(Event{Kind: EventStoreError, Reason: "deleting numbers of URLs", Err: err})
+				f.emit(event.Event{Kind: event.StoreError, Reason: "deleting numbers of URLs", Err: err})
 			}
 			return
 		}

@@ -132,7 +132,7 @@
 //
 // # Watching
 //
-// [Options.OnEvent] and the logger get an [Event] for what happens outside the calls.
+// [Options.OnEvent] and the logger get an event (package event) for what happens outside the calls.
 // [Frontier.Stats] returns totals, rates and waiting times, for logs (slog.LogValuer) and
 // package expvar (json.Marshaler). Package inspect describes hosts, URLs, crawls and groups.
 //
@@ -240,7 +240,7 @@ package frontier
 // Reading it:
 //
 //	look.go         what package inspect needs: the lock, reads from disk    -> view, hostorder
-//	watch.go        Stats and Event, and the call of OnEvent        -> attrs: figures as logs and JSON; measure; notify: the queue of events
+//	watch.go        Stats, and the call of OnEvent                  -> attrs: figures as logs and JSON; measure; notify: the queue of events
 //	export.go       Export: gathers what is written           -> dump: the lines and their order
 //	import.go       Import: what a line changes, and whose key it is -> dump: reading lines
 //	hooks.go        Check: the invariants F1 to F9; what tests reach through -> mercator: the checker; hook

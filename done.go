@@ -22,7 +22,7 @@ import (
 // takes little memory. Known outlinks with Force follow in separate commits.
 //
 // A bad outlink of the web is no error: one such as mailto:, or that is malformed, too long or over a
-// limit is refused, counted in Stats.Refused and reported by EventLinksRefused, and the others are
+// limit is refused, counted in Stats.Refused and reported by event.LinksRefused, and the others are
 // admitted. So a program may end its crawl at any error of Done. An error means that something was lost
 // or must be looked at, and what it leaves behind depends on its kind:
 //

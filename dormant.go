@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -248,7 +249,7 @@ func (s *shard) recall() {
 		return !s.closed && !s.known.Popular.Full()
 	})
 	if err != nil && !s.isClosed() {
-		s.emit(Event{Kind: EventStoreError, Reason: "recalling known URLs", Err: err})
+		s.emit(event.Event{Kind: event.StoreError, Reason: "recalling known URLs", Err: err})
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
+	"github.com/seed-7440039f/frontier/internal/attrs"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
@@ -68,7 +70,7 @@ type Entry struct {
 	// Finished admits the URL as done: it is known and kept (Options.Keep), and is not
 	// handed out. With Force a known URL ends that way, whether it waits or is scheduled;
 	// a leased one does after its Done. NotBefore is ignored. Without Keep, with Hint and
-	// in CrawlNow a finished entry is refused. Status and Scan set it for finished URLs.
+	// in CrawlNow a finished entry is refused. An Inspector sets it for finished URLs.
 	Finished bool
 }
 
@@ -385,12 +387,12 @@ func (s *shard) linksRefusedLocked(l *Lease, bad []*EntryError) {
 			continue
 		}
 		if s.badLinks.count++; first == nil {
-			first = &EntryError{Index: e.Index, URL: shown(e.URL), Err: e.Err}
+			first = &EntryError{Index: e.Index, URL: attrs.URL(e.URL), Err: e.Err}
 		}
 	}
 	if first == nil || s.last < s.badLinks.next {
 		return
 	}
-	s.emitLocked(Event{Kind: EventLinksRefused, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Count: s.badLinks.count, Err: first})
+	s.emitLocked(event.Event{Kind: event.LinksRefused, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Count: s.badLinks.count, Err: first})
 	s.badLinks.count, s.badLinks.next = 0, s.last+int64(refusedEvery)
 }

@@ -89,7 +89,7 @@ var ErrNotLeased = errors.New("frontier: not leased")
 // the lease back uncontacted: its host waits for the group from now on.
 var ErrGroupBusy = errors.New("frontier: group busy")
 
-// ErrUnknownHost is returned by Host for a host about which nothing is known: none of its
+// ErrUnknownHost is returned by Inspector.Host for a host about which nothing is known: none of its
 // URLs is in the frontier, and it may be contacted at once.
 var ErrUnknownHost = errors.New("frontier: unknown host")
 

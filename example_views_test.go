@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 )
 
 // All figures. A log line shows them too (slog.Info("crawl", "frontier", s)), and
@@ -41,7 +42,7 @@ func ExampleOptions_onEvent() {
 	ctx := context.Background()
 	f, err := frontier.Open(ctx, frontier.Options{
 		Retry:   frontier.Retries(1, 0), // give up at once
-		OnEvent: func(e frontier.Event) { fmt.Println(e.Kind, e.URL, e.Failure) },
+		OnEvent: func(e event.Event) { fmt.Println(e.Kind, e.URL, e.Failure) },
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/commit"
 	"github.com/seed-7440039f/frontier/internal/control"
@@ -214,7 +215,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 			Quarantine: trouble.Quarantine(o.Quarantine),
 		}),
 	}}
-	f.events.queue.Deliver = func(e Event, lost int64) {
+	f.events.queue.Deliver = func(e event.Event, lost int64) {
 		f.guard("OnEvent", e.Host, func() { f.events.deliver(e, lost) })
 	}
 	f.abandoned, f.abandon = context.WithCancelCause(context.Background())
@@ -500,7 +501,7 @@ func (f *Frontier) close() error {
 	f.sweepers.Wait()
 	err := f.saveClocks()
 	if err != nil {
-		f.emit(Event{Kind: EventStoreError, Reason: "saving clocks", Err: err})
+		f.emit(event.Event{Kind: event.StoreError, Reason: "saving clocks", Err: err})
 	}
 	return errors.Join(err, f.opts.Spill.Release())
 }

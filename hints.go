@@ -484,6 +484,17 @@ func (r *risers) round() {
 	f.mu.Unlock()
 }
 
+// walkHostAndUnlock walks a host in steps of view.AtOnce, and calls rest without the lock between them.
+func (s *shard) walkHostAndUnlock(w *fifo.Walk, rest func()) {
+	for s.core.Fifo.Step(w, view.AtOnce) && !s.closed {
+		s.mu.Unlock()
+		rest()
+		s.mu.Lock()
+	}
+	s.core.EndWalk(w)
+	s.mu.Unlock()
+}
+
 // search finds the noted URLs of a host that deserve more.
 func (r *risers) search(w *rise.Walk) {
 	f := r.f
@@ -569,18 +580,4 @@ func (r *risers) raise() {
 		}
 	})
 	r.better, r.held = nil, nil
-}
-
-// walkAtOnce is how many parts and records are visited under one lock.
-const walkAtOnce = view.AtOnce
-
-// walkHostAndUnlock walks a host in steps of walkAtOnce, and calls rest without the lock between them.
-func (s *shard) walkHostAndUnlock(w *fifo.Walk, rest func()) {
-	for s.core.Fifo.Step(w, walkAtOnce) && !s.closed {
-		s.mu.Unlock()
-		rest()
-		s.mu.Lock()
-	}
-	s.core.EndWalk(w)
-	s.mu.Unlock()
 }

@@ -4,7 +4,6 @@
 package frontier
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"time"
@@ -37,6 +36,12 @@ func (f hooked) ReadTimed() {
 	}
 }
 
+func (f hooked) Resident(host string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.core.Lookup(f.core.HashOf(host), host) != 0
+}
+
 func (f hooked) CommitNow() error {
 	if err := f.lockOpen(); err != nil {
 		return err
@@ -51,17 +56,6 @@ func (f hooked) NotesSize() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.rises.Size()
-}
-
-func (f hooked) DueOf(host string) (due time.Time) {
-	if f.lockWithHost(context.Background(), host) != nil {
-		return due
-	}
-	defer f.mu.Unlock()
-	if id := f.core.Lookup(f.core.HashOf(host), host); id != 0 {
-		due = f.wall(f.core.Hosts.At(id).Due)
-	}
-	return due
 }
 
 func (f hooked) LeaseGroup(lease any) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/leaseid"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/unit"
@@ -57,7 +58,7 @@ func (f *Frontier) expireYieldingLocked(id uint32) bool {
 func (f *Frontier) settleExpiredLocked(id uint32, l *Lease, p plan) {
 	job := newOp()
 	f.core.Stats.Expired++
-	f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
+	f.emitLocked(event.Event{Kind: event.LeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
 	if p.outcome.Result == Failed {
 		f.spareLocked(id, &p)
 	}

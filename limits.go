@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
@@ -85,20 +86,18 @@ func (s Scope) subject() limit.Subject {
 
 // limitTurnedLocked reports that a limit is reached, or that none is any more.
 func (s *shard) limitTurnedLocked(of limit.Subject, turn quota.Turn, what string, until int64) {
-	e := Event{Kind: EventLimitReached, Reason: what}
+	e := event.Event{Kind: event.LimitReached, Reason: what}
 	switch of.Kind {
 	case limit.Host:
 		e.Host, e.Reason = of.Scope.Name, "host "+what
 	case limit.Crawl:
 		e.Crawl, e.Reason = of.Crawl, "crawl "+what
 	default:
-		if e.Scope = scopeStored(of.Scope); e.Scope.named && !e.Scope.domain {
-			e.Host = e.Scope.name
-		}
+		e.Scope, e.Host = of.Scope.String(), of.Scope.Host()
 	}
 	switch {
 	case turn == quota.Lifted:
-		e.Kind, e.Reason = EventLimitLifted, ""
+		e.Kind, e.Reason = event.LimitLifted, ""
 	case until != instant.Never:
 		e.Until = s.wall(s.core.Moment(until))
 	}

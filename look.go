@@ -1,5 +1,5 @@
-// This file is what package inspect needs of a frontier: its lock, what it has in memory and on disk, and
-// what the values there are as the types of this package.
+// This file lets package inspect look into a frontier: at its lock, and at what it has in memory and on disk,
+// as the types of this package.
 
 package frontier
 
@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/control"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -41,7 +41,6 @@ func (in inside) Closed() bool                { return in.f.closed }
 func (in inside) Wall(moment int64) time.Time { return in.f.wall(moment) }
 func (in inside) Day(date int64) time.Time    { return in.f.day(date) }
 func (in inside) Options() *Options           { return &in.f.opts }
-func (in inside) Controls() *control.Controls { return in.f.controls }
 func (in inside) Ranges() *view.Ranges        { return &in.f.urlRanges }
 
 func (in inside) HostSeen(name string) string   { return in.f.hostSeen(name) }
@@ -91,7 +90,6 @@ func (in inside) SettingsOf(group string) GroupSettings {
 func (in inside) TroubleOfRow(r *row.Host) trouble.State {
 	return in.f.core.TroubleOfRow(r, in.f.token, in.f.last)
 }
-
 func (in inside) ForgottenUntil(host string, crawl uint32) uint64 {
 	return in.f.forgotten.Until(host, crawl)
 }
@@ -167,12 +165,11 @@ func (in inside) Settle(ctx context.Context) error {
 	return in.f.submitAndUnlock(o)
 }
 
+func (in inside) OrderHosts()                             { in.f.orderHosts() }
+func (in inside) WalkAndUnlock(w *fifo.Walk, rest func()) { in.f.walkHostAndUnlock(w, rest) }
 func (in inside) StoreFailed(what string, err error) {
-	in.f.emit(Event{Kind: EventStoreError, Reason: what, Err: err})
+	in.f.emit(event.Event{Kind: event.StoreError, Reason: what, Err: err})
 }
-
-func (in inside) OrderHosts()                    { in.f.orderHosts() }
-func (in inside) Walk(w *fifo.Walk, rest func()) { in.f.walkHostAndUnlock(w, rest) }
 
 // EachTimed calls fn, without the lock, with the records in timed blocks that are wanted and neither
 // finished nor superseded, until it returns false. It skips damaged blocks, which their reader reports.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -89,7 +90,7 @@ func (f *Frontier) moveLoop() {
 		case errors.Is(err, ErrClosed):
 			continue
 		case !errors.Is(err, errSpoiled): // which the commit reported
-			f.emit(Event{Kind: EventStoreError, Reason: "moving URLs to blocks", Err: err})
+			f.emit(event.Event{Kind: event.StoreError, Reason: "moving URLs to blocks", Err: err})
 			f.mu.Lock()
 			f.storeFailedLocked(err)
 			f.dispatchLocked()
@@ -406,7 +407,7 @@ func (f *Frontier) arriveYieldingLocked(records []timed.Loaded) {
 		err := f.readRows(wanted)
 		f.mu.Lock()
 		if err != nil {
-			f.emitLocked(Event{Kind: EventStoreError, Reason: "reading hosts of scheduled URLs", Count: int64(n), Err: err})
+			f.emitLocked(event.Event{Kind: event.StoreError, Reason: "reading hosts of scheduled URLs", Count: int64(n), Err: err})
 			f.storeFailedLocked(err)
 			if isCorrupt(err) && len(f.faults) == 0 {
 				f.faults = append(f.faults, err)
@@ -429,7 +430,7 @@ func (f *Frontier) timedFailedLocked(err error) {
 	n, at := timed.Live(c.Timed.Reading()), c.Timed.Reading().At
 	f.notes.SweepFailed()
 	c.Timed.PurgeFailed()
-	f.emitLocked(Event{Kind: EventStoreError, Reason: "reading scheduled URLs", Count: int64(n), Err: err})
+	f.emitLocked(event.Event{Kind: event.StoreError, Reason: "reading scheduled URLs", Count: int64(n), Err: err})
 	f.storeFailedLocked(err)
 	if isCorrupt(err) {
 		lost := int64(c.Timed.Lose()) // they stay on disk

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -61,7 +62,7 @@ type Options struct {
 
 	// Normalize returns the one form under which the frontier knows a URL: two spellings are one URL if
 	// their forms are equal. It is called for each URL that the program names: the entries of Add and
-	// CrawlNow, outlinks, and in Status, but not for those of Import. Its error refuses the entry, as
+	// CrawlNow, outlinks, and in Inspector.Status, but not for those of Import. Its error refuses the entry, as
 	// an *EntryError. It is called outside the lock, from any goroutine, and must return its own
 	// results unchanged. Nil takes URLs as given. The method Normalize of a urlnorm.Normalizer fits.
 	Normalize func(url string) (string, error)
@@ -88,7 +89,7 @@ type Options struct {
 	// The frontier never waits for it, except in Close, which it must not call. While 4096 events are
 	// queued, further ones are lost: see Event.Dropped. Logger gets the same events. If OnEvent panics,
 	// or calls runtime.Goexit, the next call of Next returns an error.
-	OnEvent func(Event)
+	OnEvent func(event.Event)
 
 	// ContactedAt is when another process may last have contacted the hosts, such as one whose
 	// place this frontier takes. Each host then waits for its delay from that time on, which may be

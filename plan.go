@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -201,7 +202,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	x := f.core.ClocksAfter(l.Host, p.contact())
 	due, why := x.Due()
 	if out.RetryAfter >= longRetryAfter {
-		f.emitLocked(Event{Kind: EventHostBlocked, Host: string(c.Name(h)), Until: f.wall(due), Reason: "Retry-After"})
+		f.emitLocked(event.Event{Kind: event.HostBlocked, Host: string(c.Name(h)), Until: f.wall(due), Reason: "Retry-After"})
 	}
 	switch {
 	case l.Record == 0:
@@ -304,7 +305,7 @@ const longRetryAfter = time.Hour
 func (s *shard) giveUpLocked(o *op, h *mercator.Host, l *mercator.Lease, p *plan) {
 	if s.events.wanted() {
 		e, attempt := s.entryLocked(l.Record, h)
-		o.event = &Event{Kind: EventURLGivenUp, Host: string(s.core.Name(h)), URL: e.URL, Crawl: s.core.CrawlNumber(s.core.Queues.At(l.Queue)), Attempt: attempt, Failure: p.outcome.Failure}
+		o.event = &event.Event{Kind: event.URLGivenUp, Host: string(s.core.Name(h)), URL: e.URL, Crawl: s.core.CrawlNumber(s.core.Queues.At(l.Queue)), Attempt: attempt, Failure: p.outcome.Failure.String()}
 	}
 }
 

@@ -139,7 +139,7 @@ type Quarantine struct {
 	// MaxProbe bounds the interval. Zero means a day, or Probe if that is longer.
 	MaxProbe time.Duration
 	// Probes is the number of probes that may fail in a row, 1 to 250, before the host is given up: its
-	// URLs leave, reported like those whose tries are used up, and EventHostGivenUp has their number.
+	// URLs leave, reported like those whose tries are used up, and event.HostGivenUp has their number.
 	// URLs that come before the next probe would be due are given up as well; the first that comes
 	// later is that probe. Paused and blocked hosts, and paused crawls, keep their URLs.
 	//

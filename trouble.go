@@ -12,6 +12,7 @@ package frontier
 import (
 	"fmt"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -43,19 +44,19 @@ func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
 // tellTroubleLocked reports a change for the worse, or its end. own says that a URL
 // waits again that is not in a queue yet.
 func (s *shard) tellTroubleLocked(h *mercator.Host, old, t *trouble.State, own bool) {
-	e := Event{Host: string(s.core.Name(h))}
+	e := event.Event{Host: string(s.core.Name(h))}
 	switch {
 	case t.Lost(&s.core.Cfg.Quarantine) && !old.Lost(&s.core.Cfg.Quarantine):
-		e.Kind, e.Count = EventHostGivenUp, int64(h.Waiting)+int64(btoi(own))
+		e.Kind, e.Count = event.HostGivenUp, int64(h.Waiting)+int64(btoi(own))
 		e.Reason = fmt.Sprintf("%d probes failed", t.Probes-1)
 		e.Until = s.wall(s.last + int64(s.core.Cfg.Quarantine.Interval(t.Probes)))
 	case t.Probes > 0 && old.Probes == 0:
-		e.Kind, e.Count = EventHostQuarantined, int64(t.Fails)
+		e.Kind, e.Count = event.HostQuarantined, int64(t.Fails)
 		e.Until = s.wall(s.last + int64(s.core.Cfg.Quarantine.Interval(t.Probes)))
 	case t.Step > old.Step:
-		e.Kind, e.Count = EventHostBackedOff, int64(t.Step)
+		e.Kind, e.Count = event.HostBackedOff, int64(t.Step)
 	case t.Probes == 0 && old.Probes > 0, t.Step == 0 && old.Step > 0:
-		e.Kind = EventHostReturned
+		e.Kind = event.HostReturned
 	default:
 		return
 	}
@@ -205,7 +206,7 @@ func (f *Frontier) takeLostYieldingLocked(id, queue uint32) (urls []lostURL, o O
 		f.endsLocked(x.op, queue, ref)
 		f.keepLostLocked(x.op, id, q, ref, o)
 		if f.events.wanted() {
-			x.op.event = &Event{Kind: EventURLGivenUp, Host: string(c.Name(c.Hosts.At(id))), URL: e.URL, Crawl: e.Crawl, Attempt: attempt, Failure: Failure(t.Kind), Reason: "host given up"}
+			x.op.event = &event.Event{Kind: event.URLGivenUp, Host: string(c.Name(c.Hosts.At(id))), URL: e.URL, Crawl: e.Crawl, Attempt: attempt, Failure: Failure(t.Kind).String(), Reason: "host given up"}
 		}
 		x.op.tally = &c.Stats.GivenUp
 		urls = append(urls, x)
@@ -251,7 +252,7 @@ func (f *Frontier) readLostYieldingLocked(ch mercator.Choice) bool {
 		return false
 	}
 	if err != nil {
-		f.emitLocked(Event{Kind: EventStoreError, Reason: "reading URLs", Count: int64(len(records)), Err: err})
+		f.emitLocked(event.Event{Kind: event.StoreError, Reason: "reading URLs", Count: int64(len(records)), Err: err})
 		f.core.KeepURLs(ch.Host) // who takes the next probe gets the error
 		return false
 	}

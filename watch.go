@@ -10,13 +10,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/attrs"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/notify"
-	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Stats is a snapshot of counters. Logs and JSON show them under the same keys.
@@ -168,165 +167,6 @@ func (s Stats) MarshalJSON() ([]byte, error) { return attrs.AppendJSON(nil, s.Lo
 // They go through a bounded queue, mostly with shard.mu held: see notify. Without a
 // handler and a logger none are made.
 
-// EventKind is the kind of an Event.
-type EventKind uint8
-
-const (
-	_ EventKind = iota
-
-	// EventHostBlocked: no URL of Host, or of the hosts in Scope, is handed out before
-	// Until, because the host asked for a long pause or an operator set one.
-	EventHostBlocked
-	// EventHostBackedOff: failures slowed Host down, to step Count of its back-off.
-	EventHostBackedOff
-	// EventHostQuarantined: Host only fails, Count times in a row; it is probed next at Until.
-	EventHostQuarantined
-	// EventHostReturned: Host answers again after quarantine or back-off.
-	EventHostReturned
-	// EventLimitReached: a limit of Scope, or of Crawl, is used up; Reason names it.
-	EventLimitReached
-	// EventLimitLifted: there is room again under such a limit.
-	EventLimitLifted
-	// EventURLGivenUp: URL left because its tries are used up, or its host is given
-	// up (Reason), durably. Each is counted in Stats.GivenUp.
-	EventURLGivenUp
-	// EventLeaseExpired: the lease of URL, or a slot of Host, ended by its deadline.
-	EventLeaseExpired
-	// EventStoreError: the Spill failed with Err; Reason names the operation, and Count
-	// is the number of URLs concerned, if any. Repeated failures are not reported again
-	// before two minutes without such a failure, or EventStoreWorks.
-	EventStoreError
-	// EventHostGivenUp: as many probes of Host failed as Quarantine.Probes allows (Reason), and its
-	// Count URLs that wait are given up. For each there is an EventURLGivenUp, also for those that come
-	// before Until; a URL that comes later is its next probe.
-	EventHostGivenUp
-	// EventClockStepped: the wall clock was set, or the machine was suspended: it
-	// differs from the steady clock by more than before (Reason).
-	EventClockStepped
-	// EventStoreWorks: the Spill commits again; the last of Count commits that failed was
-	// some seconds ago.
-	EventStoreWorks
-	// EventLinksRefused: Done refused outlinks, Count since the last such event, which is
-	// at least a minute ago. Err is the first of the page URL. Those that limits refuse
-	// are not among them. All are counted in Stats.Refused.
-	EventLinksRefused
-	// EventStalled: calls of Next wait, and none of the Count leases that are out has ended
-	// for two minutes: workers may hang, or do not call Done. URL of Host has the lease
-	// that ends first, at Until.
-	EventStalled
-	// EventIdle: calls of Next wait, no lease is out, and none of the Count URLs may be
-	// handed out for a minute or more, but at Until at the earliest, if that is known.
-	// Reason says how many are scheduled, and how many rules hold back.
-	EventIdle
-)
-
-var eventNames = [...]string{
-	"no event", "host blocked", "host backed off", "host quarantined", "host returned",
-	"limit reached", "limit lifted", "url given up", "lease expired", "store error", "host given up", "clock stepped",
-	"store works again", "links refused", "stalled", "idle",
-}
-
-// String returns the kind's name in lower case. It does not change between versions.
-func (k EventKind) String() string {
-	if int(k) < len(eventNames) {
-		return eventNames[k]
-	}
-	return "invalid event kind"
-}
-
-// level is how loud an event is in the log. What an operator did is no warning, and a store that has moved has not failed.
-func (e *Event) level() slog.Level {
-	if e.Kind == EventHostBlocked && (e.Scope != All() || e.Host == "") {
-		return slog.LevelInfo
-	}
-	switch e.Kind {
-	case EventStoreError:
-		if errors.Is(e.Err, storage.ErrMoved) {
-			return slog.LevelWarn
-		}
-		return slog.LevelError
-	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped, EventStoreWorks, EventLinksRefused, EventStalled:
-		return slog.LevelWarn
-	case EventHostBackedOff:
-		return slog.LevelDebug
-	}
-	return slog.LevelInfo
-}
-
-// Event is something that happened in a frontier. Fields that do not apply to its kind are zero.
-type Event struct {
-	Kind    EventKind
-	Time    time.Time // of the frontier's clock
-	Host    string    // host key
-	Scope   Scope     // of the control or limit
-	Crawl   uint32
-	URL     string
-	Attempt int     // the try of URL that failed, from 1
-	Failure Failure // how it failed
-	Until   time.Time
-	Count   int64
-	Reason  string // why, in a few words
-	Err     error
-
-	// Dropped is how many events were lost just before this one, because those
-	// before were not taken in time.
-	Dropped int64
-}
-
-// LogValue implements slog.LogValuer: the fields that say something, under keys
-// that do not change between versions.
-func (e Event) LogValue() slog.Value {
-	return slog.GroupValue(append([]slog.Attr{slog.String("kind", e.Kind.String())}, e.attrs()...)...)
-}
-
-// attrs are the fields that say something, the kind excepted.
-func (e Event) attrs() []slog.Attr {
-	a := make([]slog.Attr, 0, 8)
-	text := func(key, s string) {
-		if s != "" {
-			a = append(a, slog.String(key, s))
-		}
-	}
-	number := func(key string, n int64) {
-		if n != 0 {
-			a = append(a, slog.Int64(key, n))
-		}
-	}
-	text("host", e.Host)
-	if e.Scope != All() || e.Kind == EventHostBlocked && e.Host == "" {
-		text("scope", e.Scope.String())
-	}
-	number("crawl", int64(e.Crawl))
-	text("url", shown(e.URL))
-	number("attempt", int64(e.Attempt))
-	if e.Failure != 0 || e.Kind == EventURLGivenUp {
-		text("failure", e.Failure.String())
-	}
-	if !e.Until.IsZero() {
-		a = append(a, slog.Time("until", e.Until))
-	}
-	number("count", e.Count)
-	text("reason", e.Reason)
-	if e.Err != nil {
-		text("error", e.Err.Error())
-	}
-	number("dropped", e.Dropped)
-	return a
-}
-
-// shown is a URL as a log may have it: without its user and password.
-func shown(url string) string {
-	head, rest, ok := strings.Cut(url, "//")
-	if !ok {
-		return url
-	}
-	end := strings.IndexAny(rest, "/?#\\")
-	if end < 0 {
-		end = len(rest)
-	}
-	return head + "//" + rest[strings.LastIndexByte(rest[:end], '@')+1:]
-}
-
 const (
 	stalledAfter = int64(2 * time.Minute) // without the end of a lease
 	idleFrom     = int64(time.Minute)     // until the next URL
@@ -346,7 +186,7 @@ func (s *shard) tellWaitLocked(now int64) (again int64) {
 		c.Quiet.Told = true
 		var l Lease
 		s.newLeaseLocked(&l, c.Expiry.Items[0].ID)
-		s.emitLocked(Event{Kind: EventStalled, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Until: l.Deadline, Count: c.Stats.Leased,
+		s.emitLocked(event.Event{Kind: event.Stalled, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Until: l.Deadline, Count: c.Stats.Leased,
 			Reason: "no lease has ended for " + time.Duration(now-c.Quiet.Since).Round(time.Second).String()})
 		return instant.Never
 	}
@@ -356,7 +196,7 @@ func (s *shard) tellWaitLocked(now int64) (again int64) {
 	next := c.NextEvent(now)
 	if n := c.Stats.Waiting + c.Stats.Scheduled; n > 0 && next-now >= idleFrom && s.finishing == 0 && !s.addsLocked() {
 		c.Quiet.Told = true
-		e := Event{Kind: EventIdle, Count: n, Reason: fmt.Sprintf("%d scheduled, %d held back", c.Stats.Scheduled, c.WithheldURLs())}
+		e := event.Event{Kind: event.Idle, Count: n, Reason: fmt.Sprintf("%d scheduled, %d held back", c.Stats.Scheduled, c.WithheldURLs())}
 		if next != instant.Never {
 			e.Until = s.wall(next)
 		}
@@ -368,9 +208,9 @@ func (s *shard) tellWaitLocked(now int64) (again int64) {
 // events is where a frontier's events go. It has locks of its own, taken after
 // shard.mu and never held while a handler runs.
 type events struct {
-	handler func(Event)
+	handler func(event.Event)
 	logger  *slog.Logger // nil: no log is kept
-	queue   notify.Queue[Event]
+	queue   notify.Queue[event.Event]
 	failed  notify.Repeats // of the Spill, by reason
 }
 
@@ -386,7 +226,7 @@ func (s *shard) storeWorksLocked() {
 		return
 	}
 	s.events.failed.Over(commitReason)
-	s.emitLocked(Event{Kind: EventStoreWorks, Count: c.failedNow})
+	s.emitLocked(event.Event{Kind: event.StoreWorks, Count: c.failedNow})
 	c.failedNow = 0
 }
 
@@ -398,7 +238,7 @@ func (s *shard) commitFailedLocked(err error) {
 	c.failures++
 	c.failedNow++
 	c.failedAt = s.clock.Elapsed()
-	s.emitLocked(Event{Kind: EventStoreError, Reason: commitReason, Err: err})
+	s.emitLocked(event.Event{Kind: event.StoreError, Reason: commitReason, Err: err})
 	s.storeFailedLocked(err)
 }
 
@@ -463,26 +303,26 @@ func newEvents(o *Options) *events {
 func (q *events) wanted() bool { return q.handler != nil || q.logger != nil }
 
 // emitLocked reports an event; its time is now.
-func (s *shard) emitLocked(e Event) {
-	if s.events.wanted() && (e.Kind != EventStoreError || s.events.failed.News(e.Reason, s.clock.Elapsed(), storeQuiet)) {
+func (s *shard) emitLocked(e event.Event) {
+	if s.events.wanted() && (e.Kind != event.StoreError || s.events.failed.News(e.Reason, s.clock.Elapsed(), storeQuiet)) {
 		e.Time = s.wall(s.last)
 		s.events.queue.Put(e)
 	}
 }
 
 // emit is emitLocked for callers without the lock.
-func (s *shared) emit(e Event) {
-	if s.events.wanted() && (e.Kind != EventStoreError || s.events.failed.News(e.Reason, s.clock.Elapsed(), storeQuiet)) {
+func (s *shared) emit(e event.Event) {
+	if s.events.wanted() && (e.Kind != event.StoreError || s.events.failed.News(e.Reason, s.clock.Elapsed(), storeQuiet)) {
 		e.Time = s.opts.Clock.Now()
 		s.events.queue.Put(e)
 	}
 }
 
 // deliver reports an event, lost others after the one before.
-func (q *events) deliver(e Event, lost int64) {
+func (q *events) deliver(e event.Event, lost int64) {
 	e.Dropped = lost
 	if q.logger != nil {
-		q.logger.LogAttrs(context.Background(), e.level(), e.Kind.String(), e.attrs()...)
+		q.logger.LogAttrs(context.Background(), e.Level(), e.Kind.String(), e.Attrs()...)
 	}
 	if q.handler != nil {
 		q.handler(e)

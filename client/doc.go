@@ -50,8 +50,8 @@
 //
 // # Two clocks
 //
-// The clocks of both machines may differ, and may be set at any time. The times of a lease and of a
-// Host, and what TryNext returns, are by this machine's clock. A time read from that clock, such as
+// The clocks of both machines may differ, and may be set at any time. The times of a lease and of an
+// inspect.Host, and what TryNext returns, are by this machine's clock. A time read from that clock, such as
 // Outcome.Ended, or time.Now().Add(d) in NotBefore and Next, is sent as a duration. A time without a
 // monotonic reading, such as a parsed one, is sent as a date; as Outcome.Ended it counts only if the
 // clock was not set during the lease. History is by the server's clock.

@@ -327,7 +327,7 @@ func (c *Console) rules(r *http.Request) (any, error) {
 			out.More = true
 			break
 		}
-		if !c.isLot(s) {
+		if !c.isLot(s.String()) {
 			out.Rules = append(out.Rules, ScopeRule{s.String(), RuleOf(x)})
 		}
 	}

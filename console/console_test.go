@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 )
 
@@ -352,7 +353,7 @@ func TestPagesEscapeWhatTheWebSays(t *testing.T) {
 	w := newWorld(t, console.Options{Title: "<b>t</b>"})
 	bad := `http://a.example/"><script>alert(1)</script>'{{.}}javascript:`
 	w.add(t, bad, "http://b.example/")
-	w.w.Event(frontier.Event{Kind: frontier.EventURLGivenUp, Host: "a.example", URL: bad, Reason: "<i>why</i>", Err: fmt.Errorf("<u>%s</u>", bad)})
+	w.w.Event(event.Event{Kind: event.URLGivenUp, Host: "a.example", URL: bad, Reason: "<i>why</i>", Err: fmt.Errorf("<u>%s</u>", bad)})
 	page := httptest.NewServer(w.c.Page())
 	defer page.Close()
 	for _, path := range []string{

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/faults"
 )
@@ -232,11 +232,11 @@ func stateWord(reason string) string {
 // level returns an event's severity: bad, warn, good, or empty.
 func level(kind string) string {
 	switch kind {
-	case frontier.EventStoreError.String(), frontier.EventHostGivenUp.String():
+	case event.StoreError.String(), event.HostGivenUp.String():
 		return "bad"
-	case frontier.EventHostBackedOff.String(), frontier.EventHostQuarantined.String(), frontier.EventURLGivenUp.String(), frontier.EventLeaseExpired.String(), frontier.EventHostBlocked.String(), frontier.EventStalled.String():
+	case event.HostBackedOff.String(), event.HostQuarantined.String(), event.URLGivenUp.String(), event.LeaseExpired.String(), event.HostBlocked.String(), event.Stalled.String():
 		return "warn"
-	case frontier.EventHostReturned.String(), frontier.EventStoreWorks.String(), frontier.EventLimitLifted.String():
+	case event.HostReturned.String(), event.StoreWorks.String(), event.LimitLifted.String():
 		return "good"
 	}
 	return ""

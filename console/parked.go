@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 )
 
@@ -55,9 +54,9 @@ func (c *Console) aside(h inspect.Host) (n int64, why string) {
 // reasonParked is the reason of a host whose waiting URLs are all parked.
 const reasonParked = "parked"
 
-// isLot reports whether a scope's rule serves parking.
-func (c *Console) isLot(s frontier.Scope) bool {
-	number, isCrawl := strings.CutPrefix(s.String(), "crawl:")
+// isLot reports whether a scope, as its String has it, is that of a crawl for parking.
+func (c *Console) isLot(scope string) bool {
+	number, isCrawl := strings.CutPrefix(scope, "crawl:")
 	id, err := strconv.ParseUint(number, 10, 32)
 	if !isCrawl || err != nil {
 		return false

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/event"
 )
 
 // visitor follows all that a page served at prefix leads to, as a browser would.
@@ -126,7 +126,7 @@ func TestThePageWorksUnderAPath(t *testing.T) {
 		EndLeases: func(console.LeaseQuery) (int, error) { return 1, nil },
 	})
 	w.add(t, "http://a.example/1", "http://a.example/2", "http://b.example/")
-	w.w.Event(frontier.Event{Kind: frontier.EventHostBackedOff, Host: "b.example", Reason: "slow"})
+	w.w.Event(event.Event{Kind: event.HostBackedOff, Host: "b.example", Reason: "slow"})
 	server := httptest.NewServer(w.c.Page())
 	defer server.Close()
 	behind, err := url.Parse(server.URL)

@@ -355,7 +355,7 @@ func (c *Console) hostView(h inspect.Host, now time.Time) Host {
 type URL struct {
 	URL      string     `json:"url"`
 	Crawl    uint32     `json:"crawl"`
-	State    string     `json:"state"` // a inspect.URLState, or parked
+	State    string     `json:"state"` // an inspect.URLState, or parked
 	Why      string     `json:"why"`
 	Host     string     `json:"host"`
 	Priority int        `json:"priority,omitempty"` // frontier.Immediate is above all

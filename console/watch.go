@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/event"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 type Watch struct {
 	mu       sync.Mutex
 	now      func() time.Time // the frontier's clock, once a Console uses the Watch
-	events   []frontier.Event // newest last
+	events   []event.Event    // newest last
 	lost     int64
 	failures map[string]int64 // by kind
 	ailing   map[string]*ailing
@@ -37,7 +38,7 @@ type Watch struct {
 
 	fault   string    // the store's last; empty: it works
 	faultAt time.Time // when it was reported
-	// faultLasts marks a fault that holds until EventStoreWorks; others are reported again while they
+	// faultLasts marks a fault that holds until event.StoreWorks; others are reported again while they
 	// last.
 	faultLasts bool
 }
@@ -51,17 +52,17 @@ func NewWatch() *Watch {
 }
 
 // Event records an event. Use it as frontier.Options.OnEvent.
-func (w *Watch) Event(e frontier.Event) {
+func (w *Watch) Event(e event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost += e.Dropped
 	switch e.Kind {
-	case frontier.EventStoreError:
+	case event.StoreError:
 		w.fault, w.faultAt, w.faultLasts = e.Reason, e.Time, e.Reason == "commit"
 		if e.Err != nil {
 			w.fault += ": " + cut(e.Err.Error(), longError)
 		}
-	case frontier.EventStoreWorks:
+	case event.StoreWorks:
 		w.fault = ""
 	}
 	if len(w.events) == maxEvents {
@@ -183,7 +184,7 @@ type Notice struct {
 	Text string    `json:"text,omitempty"`
 }
 
-func (w *Watch) snapshot(hosts, events int, hide func(frontier.Scope) bool) (failures map[string]int64, failing []HostFailures, gaps Gaps, notices []Notice, lost int64) {
+func (w *Watch) snapshot(hosts, events int, hide func(scope string) bool) (failures map[string]int64, failing []HostFailures, gaps Gaps, notices []Notice, lost int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for h, a := range w.ailing {

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // notice formats an event.
-func notice(e frontier.Event) Notice {
+func notice(e event.Event) Notice {
 	n := Notice{At: e.Time.UTC(), Kind: e.Kind.String(), Host: e.Host, URL: e.URL}
-	n.Host = cmp.Or(n.Host, e.Scope.String())
+	n.Host = cmp.Or(n.Host, e.Scope)
 	var said []string
 	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
 	if e.Reason != "" {
@@ -28,19 +28,19 @@ func notice(e frontier.Event) Notice {
 	}
 	switch {
 	case e.Count <= 0:
-	case e.Kind == frontier.EventHostBackedOff:
+	case e.Kind == event.HostBackedOff:
 		say("step %d of its back-off", e.Count)
-	case e.Kind == frontier.EventHostQuarantined:
+	case e.Kind == event.HostQuarantined:
 		say("%s in a row", plural(e.Count, "failure"))
-	case e.Kind == frontier.EventHostGivenUp:
+	case e.Kind == event.HostGivenUp:
 		say("%s", plural(e.Count, "URL"))
-	case e.Kind == frontier.EventStalled:
+	case e.Kind == event.Stalled:
 		say("%s out", plural(e.Count, "lease"))
-	case e.Kind == frontier.EventIdle:
+	case e.Kind == event.Idle:
 		say("%s", plural(e.Count, "URL"))
-	case e.Kind == frontier.EventLinksRefused:
+	case e.Kind == event.LinksRefused:
 		say("%s", plural(e.Count, "link"))
-	case e.Kind == frontier.EventStoreError, e.Kind == frontier.EventStoreWorks:
+	case e.Kind == event.StoreError, e.Kind == event.StoreWorks:
 		say("%s", plural(e.Count, "write"))
 	default:
 		say("%s", Count(e.Count))

@@ -111,6 +111,6 @@
 //
 // Each part is a separate package that can be used without this one: dns, fetch (with fetch/ftp and
 // fetch/gopher, which Options.Protocols enables), filter, robots, urlnorm, link, spool, sitemap,
-// neardup, warc, partition. To replace a part, implement Fetcher, Robots, Extractor or Filter.
+// neardup, warc. To replace a part, implement Fetcher, Robots, Extractor or Filter.
 // Package processing adds an archive, the content-seen test and sitemaps to a Crawler's Options.
 package crawler

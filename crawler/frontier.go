@@ -13,8 +13,8 @@ import (
 // Frontier is what a Crawler needs from its frontier. The methods do what those of *frontier.Frontier do.
 //
 // It must describe its hosts, too, with a method Host like that of an *inspect.Inspector: New makes an
-// Inspector for a *frontier.Frontier, and a *client.Client of a served one has the method. A type that embeds
-// a *frontier.Frontier must embed an Inspector as well. With more methods it serves more: Upcoming is needed for
+// Inspector for a *frontier.Frontier, and a *client.Client of a served one has the method. A type that wraps a
+// *frontier.Frontier embeds an inspect.Frontier in its place. With more methods it serves more: Upcoming is needed for
 // Options.Prefetch, Group and SetGroup for Groups.Concurrency above 1, and Crawls, Crawl, Pause and Clear
 // for parking URLs. Without those four, a URL that would be parked is dropped with a warning.
 type Frontier interface {
@@ -35,17 +35,8 @@ type described interface {
 	Host(ctx context.Context, host string) (inspect.Host, error)
 }
 
-// inspected is a frontier in this process.
-type inspected struct {
-	*frontier.Frontier
-	*inspect.Inspector
-}
-
 func describing(f Frontier) (described, error) {
-	if x, ok := f.(*frontier.Frontier); ok {
-		return inspected{x, inspect.New(x)}, nil
-	}
-	if x, ok := f.(described); ok {
+	if x, ok := inspect.Of(f).(described); ok {
 		return x, nil
 	}
 	return nil, fmt.Errorf("crawler: a %T does not describe its hosts: it has no method Host as an *inspect.Inspector has", f)
@@ -75,4 +66,4 @@ var _ interface {
 	foreseer
 	grouper
 	keeper
-} = inspected{}
+} = inspect.Frontier{}

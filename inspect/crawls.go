@@ -35,7 +35,7 @@ type Crawl struct {
 	// than finished ones.
 	Hosts, ActiveHosts int64
 
-	// Since Open, or since the crawl was forgotten: see Frontier.Crawl.
+	// Since Open, or since the crawl was forgotten: see Inspector.Crawl.
 	Added     int64    // URLs admitted for the first time, or by Force
 	HandedOut int64    // leases
 	Done      [8]int64 // Done calls by Result, and leases that expired
@@ -89,7 +89,7 @@ var errNotCounted = errors.New("frontier: queues are not counted: Options.Count 
 
 // Counts returns the numbers of URLs of a host within a crawl, and whether there are any. It
 // needs Options.Count. With a Spill it reads a row, and may return an error of the Spill; the other
-// error is frontier.ErrClosed.
+// error is ErrClosed.
 //
 // The numbers are exact as of the last call that returned, with these exceptions. While a Delete is
 // under way, and after an opening until what was deleted before is found, dead URLs count as waiting, and
@@ -222,9 +222,10 @@ type Used struct {
 // Used returns what was counted for the Limits of exactly this scope; false if it has
 // none. Host and Crawl have the counts of hosts and crawls.
 func (v *Inspector) Used(s frontier.Scope) (Used, bool) {
+	of := v.f.Subject(s)
 	v.f.LockAdvanced()
 	defer v.f.Unlock()
-	u, ok := v.f.Core().Limits.Used(v.f.Subject(s), v.f.Core().Date(v.f.Last()))
+	u, ok := v.f.Core().Limits.Used(of, v.f.Core().Date(v.f.Last()))
 	return v.used(u), ok
 }
 

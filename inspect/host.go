@@ -43,7 +43,7 @@ type Upcoming struct {
 // whose first URL is damaged is left out.
 //
 // n is at most 256; more counts as 256. It costs O(n log n). The error is ctx's,
-// frontier.ErrClosed, or the Spill's.
+// ErrClosed, or the Spill's.
 func (v *Inspector) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -282,7 +282,7 @@ type Host struct {
 }
 
 // Host describes a host. If nothing is known about it, Host returns its rule and
-// frontier.ErrUnknownHost: none of its URLs is in the frontier, and it may be contacted at once.
+// ErrUnknownHost: none of its URLs is in the frontier, and it may be contacted at once.
 // If the host is not in memory its row is read, and if it has scheduled URLs on disk, all
 // of them: ctx ends that. Other errors are ErrClosed and the Spill's.
 func (v *Inspector) Host(ctx context.Context, host string) (Host, error) {

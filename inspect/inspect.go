@@ -1,9 +1,11 @@
 // Package inspect describes what is in a frontier, for operators and their tools: hosts, with what waits and
 // why it is not served; those that come next; URLs, crawls, groups, and what was counted for limits.
 //
-// An [Inspector] changes nothing. It takes the frontier's lock for short steps only: the heaps are walked
-// from their roots, and the front queues and ready lists from their heads, only as far as wanted. A host
+// An [Inspector] changes nothing. It takes the frontier's lock for short steps only (but for Scan without a
+// Spill): the heaps are walked from their roots, and the front queues and ready lists from their heads, only as far as wanted. A host
 // that is not in memory is described from its row, and stays where it is.
+//
+// Errors, options, rules and calls that are named here without a package are those of package frontier.
 package inspect
 
 import (
@@ -12,7 +14,6 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/control"
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
@@ -30,7 +31,22 @@ type Inspector struct{ f source }
 // New returns an Inspector of an open frontier. It costs next to nothing.
 func New(f *frontier.Frontier) *Inspector { return &Inspector{view.Source(f).(source)} }
 
-// source is a frontier from inside. Methods that return URLs or rules, and those that say so, need the lock.
+// Frontier is a frontier with its Inspector.
+type Frontier struct {
+	*frontier.Frontier
+	*Inspector
+}
+
+// Of returns f with its Inspector if it is a *frontier.Frontier, and otherwise f itself: the client of a served
+// frontier describes hosts in its own way.
+func Of(f any) any {
+	if x, ok := f.(*frontier.Frontier); ok {
+		return Frontier{x, New(x)}
+	}
+	return f
+}
+
+// source is a frontier from inside. What Core returns mostly needs the lock.
 type source interface {
 	LockOpen() error         // for a look while the frontier is open
 	LockAdvancedOpen() error // and after the clocks that have run out were dealt with
@@ -45,7 +61,6 @@ type source interface {
 	Wall(moment int64) time.Time
 	Day(date int64) time.Time
 	Options() *frontier.Options
-	Controls() *control.Controls
 	Ranges() *view.Ranges
 
 	// How names are spelled. With one that no host can have a view finds nothing.
@@ -55,16 +70,17 @@ type source interface {
 	Subject(s frontier.Scope) limit.Subject
 	Named(e *frontier.Entry) (host, url string, err error)
 
-	// What is stored, as the root's types have it.
+	// What is stored, as package frontier says it.
 	Described(body []byte, host string, crawl uint32) (e frontier.Entry, attempt int, h frontier.History)
 	RuleOfCrawl(row.CrawlSettings) frontier.Rule
 	RuleFor(host string) frontier.Rule               // with the lock
 	SettingsOf(group string) frontier.GroupSettings  // with the lock
 	TroubleOfRow(r *row.Host) trouble.State          // with the lock
-	ForgottenUntil(host string, crawl uint32) uint64 // the sequence number
-	Known(ctx context.Context, host string, crawl uint32, url string) (bool, error)
+	ForgottenUntil(host string, crawl uint32) uint64 // records with sequence numbers up to this are unknown
+	Busy() bool                                      // something is on its way to the disk; with the lock
 
-	// What waits for the disk, without the lock.
+	// What may wait for the disk, without the lock. ReadCounted calls look with it.
+	Known(ctx context.Context, host string, crawl uint32, url string) (bool, error)
 	ReadPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error)
 	ReadRow(ctx context.Context, a *mercator.Absentee) error
 	ReadCounted(load func() error, look func()) error
@@ -72,12 +88,12 @@ type source interface {
 	ListTimed() *timed.List
 	EachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error)
 	Scan(ctx context.Context, s frontier.Scope, take func(q *storage.Queue, due int64, body []byte) error) error
-	Busy() bool // something is on its way to the disk; with the lock
 	Settle(ctx context.Context) error
-	StoreFailed(what string, err error)
 
-	OrderHosts() // in domain order, if they are not
-	Walk(w *fifo.Walk, rest func())
+	StoreFailed(what string, err error) // an event
+	OrderHosts()                        // in domain order, if they are not
+	// WalkAndUnlock walks a host to its end, gives the lock up between steps, and calls rest there.
+	WalkAndUnlock(w *fifo.Walk, rest func())
 }
 
 func isCorrupt(err error) bool { return errors.As(err, new(*frontier.CorruptError)) }

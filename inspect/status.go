@@ -135,11 +135,10 @@ func (s *urlSearch) search(first bool) (settled bool, err error) {
 		return false, err
 	}
 	moving = moving || moved || s.Walk != nil && s.Taken || s.f.Core().Timed.Last() != last
+	s.f.Unlock()
 	if !moving || s.f.Options().Spill == nil {
-		s.f.Unlock()
 		return !moving, nil
 	}
-	s.f.Unlock()
 	return false, s.f.Settle(s.ctx)
 }
 

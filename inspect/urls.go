@@ -59,7 +59,7 @@ func (v *Inspector) URLs(ctx context.Context, s frontier.Scope, after string) it
 		if after != "" {
 			host, seq, ok := view.ParseCursor(after)
 			if !ok {
-				yield(WaitingURL{}, fmt.Errorf("frontier: URLs: malformed cursor %.80q; want one from an earlier listing", after))
+				yield(WaitingURL{}, fmt.Errorf("frontier: URLs: malformed cursor %.200q; want one from an earlier listing", after))
 				return
 			}
 			if of.Contains(host) && !l.host(host, seq) {
@@ -78,11 +78,12 @@ func (v *Inspector) URLs(ctx context.Context, s frontier.Scope, after string) it
 				return
 			}
 		}
-		if err := v.f.LockOpen(); err != nil {
-			yield(WaitingURL{}, err)
-			return
-		}
+		v.f.Lock()
+		closed := v.f.Closed()
 		v.f.Unlock()
+		if closed {
+			yield(WaitingURL{}, frontier.ErrClosed)
+		}
 	}
 }
 
@@ -137,7 +138,7 @@ func (l *listing) fill(host string, after uint64) (*view.Window, error) {
 		l.f.Unlock()
 		return nil, nil
 	}
-	l.f.Walk(w.Walk, w.MakeRoom)
+	l.f.WalkAndUnlock(w.Walk, w.MakeRoom)
 	if err := w.Read(l.f.Ranges(), l.load); err != nil {
 		return nil, err
 	}

@@ -315,7 +315,7 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 		for range rapid.IntRange(0, 6).Draw(r, "before") {
 			op()
 		}
-		if !harness.Resident(w.F, "a.example") {
+		if !hook.Of(w.F).Resident("a.example") {
 			return
 		}
 		always := map[string]bool{}

@@ -95,7 +95,7 @@ type FrontierSource struct {
 	o Options
 }
 
-// Frontier returns the Source of a frontier. A Read takes Stats once, and Crawl of
+// Frontier returns the Source of a frontier. A Read takes Stats once, and describes
 // 256 crawls at most; its cost does not depend on the number of hosts and URLs.
 func Frontier(f *frontier.Frontier, o Options) *FrontierSource { return &FrontierSource{f, o} }
 
@@ -149,10 +149,11 @@ func (x *FrontierSource) ReadStats(s *frontier.Stats, to Sink) {
 }
 
 func (x *FrontierSource) readCrawls(to Sink) {
-	ids := inspect.New(x.f).Crawls()
+	look := inspect.New(x.f)
+	ids := look.Crawls()
 	to.Number(&crawls, "", float64(len(ids)))
 	for _, id := range ids[:min(len(ids), maxCrawls)] {
-		s, ok := inspect.New(x.f).Crawl(id)
+		s, ok := look.Crawl(id)
 		if !ok {
 			continue // it was forgotten meanwhile
 		}

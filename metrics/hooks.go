@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 )
 
 var (
@@ -48,7 +49,7 @@ type Hooks struct {
 // NewHooks returns Hooks without counts.
 func NewHooks(recorders ...Recorder) *Hooks {
 	h := &Hooks{recorders: recorders}
-	for k := frontier.EventKind(1); k.String() != frontier.EventKind(255).String(); k++ {
+	for k := event.Kind(1); k.String() != event.Kind(255).String(); k++ {
 		h.events = append(h.events, atomic.Int64{})
 	}
 	for x := frontier.Failure(0); x.String() != frontier.Failure(255).String(); x++ {
@@ -67,14 +68,14 @@ func (h *Hooks) record(m *Metric, d time.Duration) {
 }
 
 // Event counts an event: frontier.Options.OnEvent.
-func (h *Hooks) Event(e frontier.Event) {
+func (h *Hooks) Event(e event.Event) {
 	if i := int(e.Kind) - 1; i >= 0 && i < len(h.events) {
 		h.events[i].Add(1)
 	}
 	switch {
-	case e.Kind == frontier.EventStoreError && e.Reason == "commit":
+	case e.Kind == event.StoreError && e.Reason == "commit":
 		h.failing.Store(true)
-	case e.Kind == frontier.EventStoreWorks:
+	case e.Kind == event.StoreWorks:
 		h.failing.Store(false)
 	}
 }
@@ -123,7 +124,7 @@ func (h *Hooks) Read(to Sink) {
 	}
 	to.Number(&storeFailing, "", failing)
 	for i := range h.events {
-		to.Number(&events, word(frontier.EventKind(i+1).String()), float64(h.events[i].Load()))
+		to.Number(&events, word(event.Kind(i+1).String()), float64(h.events[i].Load()))
 	}
 	for i := range h.failures {
 		to.Number(&failures, word(frontier.Failure(i).String()), float64(h.failures[i].Load()))

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -225,9 +226,9 @@ func TestHooks(t *testing.T) {
 	h.Fetch(503, time.Minute, 20)
 	h.Fetch(0, time.Hour, 0)
 	h.Fetch(999, 0, 0)
-	h.Event(frontier.Event{Kind: frontier.EventHostBlocked})
-	h.Event(frontier.Event{Kind: frontier.EventStoreError, Reason: "commit"})
-	h.Event(frontier.Event{Kind: frontier.EventKind(200)})
+	h.Event(event.Event{Kind: event.HostBlocked})
+	h.Event(event.Event{Kind: event.StoreError, Reason: "commit"})
+	h.Event(event.Event{Kind: event.Kind(200)})
 	assert.Equal(t, recorded{&lateness: {2, 2}, &fetchTime: {1, 60, 3600, 0}}, durations)
 
 	got := read{}
@@ -242,7 +243,7 @@ func TestHooks(t *testing.T) {
 			assert.Equal(t, want, got[name], name)
 		}
 	}
-	h.Event(frontier.Event{Kind: frontier.EventStoreWorks})
+	h.Event(event.Event{Kind: event.StoreWorks})
 	h.Read(got)
 	assert.Zero(t, got["frontier_store_failing"])
 }

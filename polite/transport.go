@@ -19,8 +19,8 @@ import (
 )
 
 // Frontier is what a Transport needs of its frontier: a *frontier.Frontier, or a *client.Client of a
-// served one. It must describe its hosts, too: a type that embeds a *frontier.Frontier must embed an
-// *inspect.Inspector as well.
+// served one. It must describe its hosts, too: a type that wraps a *frontier.Frontier embeds an
+// inspect.Frontier in its place.
 type Frontier interface {
 	HostKey(url string) (string, error)
 	Contact(ctx context.Context, host string) (frontier.Lease, error)
@@ -36,13 +36,7 @@ type described interface {
 }
 
 func describing(f Frontier) (described, error) {
-	if x, ok := f.(*frontier.Frontier); ok {
-		return struct {
-			*frontier.Frontier
-			*inspect.Inspector
-		}{x, inspect.New(x)}, nil
-	}
-	if x, ok := f.(described); ok {
+	if x, ok := inspect.Of(f).(described); ok {
 		return x, nil
 	}
 	return nil, fmt.Errorf("polite: a %T does not describe its hosts: it has no method Host as an *inspect.Inspector has", f)

@@ -499,3 +499,15 @@ func TestOpaqueURLsCountForTheHostThatIsContacted(t *testing.T) {
 		assert.Equal(t, 20*time.Second, time.Since(w.begun))
 	})
 }
+
+func TestFrontierMustDescribeItsHosts(t *testing.T) {
+	f, err := frontier.Open(t.Context(), frontier.Options{KeepOpen: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, f.Close()) })
+	base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF })
+	_, err = (&http.Client{Transport: &Transport{Frontier: struct{ Frontier }{f}, Base: base}}).Get("http://a.example/")
+	require.ErrorContains(t, err, "does not describe its hosts")
+	_, err = (&http.Client{Transport: &Transport{Frontier: inspect.Of(f).(Frontier), Base: base}}).Get("http://a.example/")
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.NoError(t, f.Check())
+}

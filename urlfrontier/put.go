@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
@@ -246,7 +245,7 @@ func (c *commit) bringBack(known []int) {
 		e := adds[i]
 		e.Force = true
 		if env := envelopeOf(e.Meta); few && env.Created.Unix() == c.now.Unix() && !c.s.purged.has(queueName{e.Crawl, e.Host}, e.URL) {
-			if u, err := inspect.New(f).Status(c.s.life, frontier.Entry{URL: e.URL, Host: e.Host, Crawl: e.Crawl}); err == nil && len(u.Entry.Meta) > 0 {
+			if u, err := c.s.svc.Inspector().Status(c.s.life, frontier.Entry{URL: e.URL, Host: e.Host, Crawl: e.Crawl}); err == nil && len(u.Entry.Meta) > 0 {
 				env.Created = envelopeOf(u.Entry.Meta).Created
 				e.Meta = env.Append(nil)
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/figures"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -158,7 +159,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	defer func() { err = join(err, s.recrawl.close()) }()
 	s.frontier.Logger = log
 	watch, hooks := console.NewWatch(), frontierprometheus.NewHooks()
-	s.frontier.OnEvent = func(e frontier.Event) {
+	s.frontier.OnEvent = func(e event.Event) {
 		watch.Event(e)
 		hooks.Event(e)
 		s.record.ends.event(e)

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler/backup"
 	"github.com/seed-7440039f/frontier/crawler/crawllog"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/event"
 )
 
 // Files in a crawl's folder.
@@ -199,8 +199,8 @@ func (e *endsLog) add(r crawllog.Record) {
 }
 
 // event records that a host was given up.
-func (e *endsLog) event(x frontier.Event) {
-	if e == nil || x.Kind != frontier.EventHostGivenUp {
+func (e *endsLog) event(x event.Event) {
+	if e == nil || x.Kind != event.HostGivenUp {
 		return
 	}
 	e.add(crawllog.Record{Outcome: crawllog.HostGivenUp, Host: x.Host, Count: x.Count, Reason: x.Reason})

@@ -32,6 +32,7 @@ import (
 	frontierprometheus "github.com/seed-7440039f/frontier/adapters/prometheus"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/fleet"
 	"github.com/seed-7440039f/frontier/fleet/crossing"
 	"github.com/seed-7440039f/frontier/metrics"
@@ -353,7 +354,7 @@ func (s *server) serve(ctx context.Context, x crossing.Served, log *slog.Logger)
 	f, err := frontier.Open(ctx, urlfrontier.Frontier(frontier.Options{
 		Spill: x.Spill, ContactedAt: x.ContactedAt, MemoryBudget: int64(s.memory), Delay: frontier.FixedDelay(s.delay), LeaseTime: s.lease, Logger: log,
 		Retry: retry, Backoff: s.trouble.backoff, Quarantine: s.trouble.quarantine,
-		OnEvent: func(e frontier.Event) { watch.Event(e); hooks.Event(e) },
+		OnEvent: func(e event.Event) { watch.Event(e); hooks.Event(e) },
 	}))
 	if err != nil {
 		return err

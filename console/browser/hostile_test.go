@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/event"
 )
 
 // attacks would each set window.owned, open a dialog or ask for something elsewhere.
@@ -50,7 +51,7 @@ func hostile(t *testing.T) *world {
 	for _, a := range attacks {
 		_, err := w.f.Add(t.Context(), frontier.Entry{URL: "http://" + a})
 		require.NoError(t, err, a)
-		watch.Event(frontier.Event{Kind: frontier.EventURLGivenUp, Host: a, URL: a, Reason: a, Err: fmt.Errorf("it said: %s", a)})
+		watch.Event(event.Event{Kind: event.URLGivenUp, Host: a, URL: a, Reason: a, Err: fmt.Errorf("it said: %s", a)})
 		watch.Outcome(frontier.Lease{Host: a}, frontier.Outcome{Result: frontier.Failed})
 	}
 	w.serve(t, console.Options{Title: strings.Join(attacks, " "), Token: token, Watch: watch, Normalize: func(u string) (string, error) { return u, nil }, Figures: func() []console.Figure { return []console.Figure{{Name: attacks[1], Value: 1}} }})

@@ -29,5 +29,5 @@
 // router dies in between, the end is not acknowledged; the client repeats it, and adding again does no
 // harm. So while a link is under way, a lease is out. That is why a router may say that nothing is left
 // (exhausted) once every part has said so and no part has added or handed out anything from before the
-// first answer until after the last: see partition.Quiet.
+// first answer until after the last (Mattern's four counters, 1987).
 package route

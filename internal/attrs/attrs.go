@@ -90,3 +90,16 @@ func AppendJSON(b []byte, v slog.Value) []byte {
 	}
 	return append(b, '}')
 }
+
+// URL is a URL as a log may have it: without its user and password.
+func URL(url string) string {
+	head, rest, ok := strings.Cut(url, "//")
+	if !ok {
+		return url
+	}
+	end := strings.IndexAny(rest, "/?#\\")
+	if end < 0 {
+		end = len(rest)
+	}
+	return head + "//" + rest[strings.LastIndexByte(rest[:end], '@')+1:]
+}

@@ -209,11 +209,11 @@ func logged(t *testing.T) (keys []string) {
 
 // eventKeys are the keys of events.
 func eventKeys(t *testing.T) (keys []string) {
-	_, files := sources(t, root, func(path string) bool { return path == filepath.Join(root, "watch.go") })
+	_, files := sources(t, root, func(path string) bool { return path == filepath.Join(root, "event", "event.go") })
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			d, ok := n.(*ast.FuncDecl)
-			if !ok || d.Name.Name != "attrs" {
+			if !ok || d.Name.Name != "Attrs" {
 				return true
 			}
 			ast.Inspect(d, func(n ast.Node) bool {

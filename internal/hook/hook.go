@@ -32,8 +32,8 @@ type Frontier interface {
 	// Sweep waits until nothing in memory is dead that was deleted, and what deserves more has risen.
 	Sweep()
 
-	// DueOf returns when a host may be contacted according to its own clock, without its group.
-	DueOf(host string) time.Time
+	// Resident reports whether the host is in memory.
+	Resident(host string) bool
 
 	// LeaseGroup returns the group in which a current lease holds a slot, or "". It takes a
 	// frontier.Lease.

@@ -10,7 +10,7 @@ import (
 // Reason is why no URL of a host is handed out: see inspect.Reason.
 type Reason uint8
 
-// Reasons, in the order of those of package frontier.
+// Reasons, in the order of those of package inspect.
 const (
 	ForTurn Reason = iota
 	ForNothing

@@ -77,6 +77,25 @@ type Scope struct {
 	Named  bool // of a domain or host
 }
 
+// String returns the host key, the domain's name behind "*.", or "*".
+func (s Scope) String() string {
+	switch {
+	case !s.Named:
+		return "*"
+	case s.Domain:
+		return "*." + s.Name
+	}
+	return s.Name
+}
+
+// Host returns the key of the host that a scope is of, or "".
+func (s Scope) Host() string {
+	if s.Domain {
+		return ""
+	}
+	return s.Name
+}
+
 // Check returns an error if a scope's name is invalid.
 func (s Scope) Check() error {
 	if s.Named && (len(s.Name) < 1 || len(s.Name) > maxName) {

@@ -14,14 +14,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // gatedSpill is a Spill some of whose calls wait, or all of whose calls take time.
@@ -320,7 +322,7 @@ var besides = []beside{
 		o.OnGiveUp = func(frontier.Entry, frontier.Outcome) { s.user() }
 	}, ready: dying, goes: dies},
 	{name: "OnEvent", holds: "user", opts: func(o *frontier.Options, s *gatedSpill) {
-		o.OnEvent = func(frontier.Event) { s.user() }
+		o.OnEvent = func(event.Event) { s.user() }
 	}, goes: func(t *testing.T, w *harness.World) { _ = w.F.Pause(frontier.Host("a.example")) }},
 	{name: "a lease expires", holds: "user", opts: func(o *frontier.Options, s *gatedSpill) {
 		o.Retry = askedRetry(s.user)

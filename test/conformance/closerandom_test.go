@@ -17,13 +17,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 var closeRounds = flag.Int("frontier.closes", 4, "how often a frontier is closed beside everything")
@@ -299,7 +301,7 @@ func closeBesideEverything(t *testing.T, r *rand.Rand, n *trycount.Counter) {
 		Retry:      frontier.Retries(100_000, time.Millisecond),
 		Backoff:    frontier.Backoff{Disabled: true},
 		Quarantine: frontier.Quarantine{After: 2, Probe: time.Millisecond, MaxProbe: time.Millisecond, Probes: 1}, // of dead hosts only
-		OnEvent:    func(frontier.Event) {},
+		OnEvent:    func(event.Event) {},
 	}
 	f, err := frontier.Open(t.Context(), o)
 	require.NoError(t, err)

@@ -14,22 +14,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 // withEvents runs a test in memory and on a store, with the events passed to OnEvent.
-func withEvents(t *testing.T, o frontier.Options, test func(*testing.T, *harness.World, *[]frontier.Event)) {
+func withEvents(t *testing.T, o frontier.Options, test func(*testing.T, *harness.World, *[]event.Event)) {
 	for _, stored := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stored=%v", stored), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told []frontier.Event
+				var told []event.Event
 				o := o
-				o.OnEvent = func(e frontier.Event) { told = append(told, e) }
+				o.OnEvent = func(e event.Event) { told = append(told, e) }
 				if stored {
 					test(t, harness.NewStoredWorld(t, o, spill.Options{}), &told)
 				} else {
@@ -42,7 +44,7 @@ func withEvents(t *testing.T, o frontier.Options, test func(*testing.T, *harness
 
 func TestEventsComeInOrder(t *testing.T) {
 	o := frontier.Options{Delay: frontier.FixedDelay(0), Retry: frontier.Retries(2, time.Second), LeaseTime: time.Minute}
-	withEvents(t, o, func(t *testing.T, w *harness.World, told *[]frontier.Event) {
+	withEvents(t, o, func(t *testing.T, w *harness.World, told *[]event.Event) {
 		w.Add("http://a.example/", "http://b.example/")
 		w.Fetched(w.NextIs(0, "http://a.example/"), 0, frontier.Outcome{Result: frontier.Failed})
 		w.NextIs(0, "http://b.example/")
@@ -50,10 +52,10 @@ func TestEventsComeInOrder(t *testing.T) {
 		w.Until(time.Minute)
 		w.F.Stats() // lets the lease expire
 		synctest.Wait()
-		require.Equal(t, []frontier.Event{
-			{Kind: frontier.EventHostBlocked, Time: harness.Dawn.Add(time.Second), Host: "a.example", Until: harness.Dawn.Add(2*time.Hour + time.Second), Reason: "Retry-After"},
-			{Kind: frontier.EventURLGivenUp, Time: harness.Dawn.Add(time.Second), Host: "a.example", URL: "http://a.example/", Attempt: 2, Failure: frontier.FailureServer},
-			{Kind: frontier.EventLeaseExpired, Time: harness.Dawn.Add(time.Minute), Host: "b.example", URL: "http://b.example/", Attempt: 1},
+		require.Equal(t, []event.Event{
+			{Kind: event.HostBlocked, Time: harness.Dawn.Add(time.Second), Host: "a.example", Until: harness.Dawn.Add(2*time.Hour + time.Second), Reason: "Retry-After"},
+			{Kind: event.URLGivenUp, Time: harness.Dawn.Add(time.Second), Host: "a.example", URL: "http://a.example/", Attempt: 2, Failure: frontier.FailureServer.String()},
+			{Kind: event.LeaseExpired, Time: harness.Dawn.Add(time.Minute), Host: "b.example", URL: "http://b.example/", Attempt: 1},
 		}, *told)
 	})
 }
@@ -63,7 +65,7 @@ func TestEventsComeInOrder(t *testing.T) {
 func TestDeletedURLsAreGivenUp(t *testing.T) {
 	for tries, want := range map[int]frontier.Stats{1: {GivenUp: 1}, 2: {Deleted: 1}} {
 		o := frontier.Options{Delay: frontier.FixedDelay(0), Retry: frontier.Retries(tries, time.Second)}
-		withEvents(t, o, func(t *testing.T, w *harness.World, told *[]frontier.Event) {
+		withEvents(t, o, func(t *testing.T, w *harness.World, told *[]event.Event) {
 			w.Add("http://a.example/")
 			l := w.Next()
 			_, err := w.F.Delete(t.Context(), frontier.Host("a.example"))
@@ -72,9 +74,9 @@ func TestDeletedURLsAreGivenUp(t *testing.T) {
 			synctest.Wait()
 			s := w.F.Stats()
 			require.Equal(t, want, frontier.Stats{GivenUp: s.GivenUp, Deleted: s.Deleted})
-			var events []frontier.Event
+			var events []event.Event
 			if want.GivenUp > 0 {
-				events = []frontier.Event{{Kind: frontier.EventURLGivenUp, Time: harness.Dawn, Host: "a.example", URL: "http://a.example/", Attempt: 1, Failure: frontier.FailureServer}}
+				events = []event.Event{{Kind: event.URLGivenUp, Time: harness.Dawn, Host: "a.example", URL: "http://a.example/", Attempt: 1, Failure: frontier.FailureServer.String()}}
 			}
 			require.Equal(t, events, *told)
 		})
@@ -85,8 +87,8 @@ func TestDeletedURLsAreGivenUp(t *testing.T) {
 // some seconds: both are reported once.
 func TestAStoreThatFailsIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []frontier.Event
-		w := harness.NewStoredWorld(t, frontier.Options{OnEvent: func(e frontier.Event) { told = append(told, e) }}, spill.Options{})
+		var told []event.Event
+		w := harness.NewStoredWorld(t, frontier.Options{OnEvent: func(e event.Event) { told = append(told, e) }}, spill.Options{})
 		failed := int64(0)
 		add := func(fails bool) {
 			if fails {
@@ -106,16 +108,16 @@ func TestAStoreThatFailsIsToldOnce(t *testing.T) {
 			add(n%3 != 2) // small writes go well now and then
 		}
 		require.Len(t, told, 1)
-		require.Equal(t, frontier.EventStoreError, told[0].Kind)
+		require.Equal(t, event.StoreError, told[0].Kind)
 		for range 10 {
 			add(false)
 		}
 		require.Len(t, told, 2)
-		require.Equal(t, frontier.EventStoreWorks, told[1].Kind)
+		require.Equal(t, event.StoreWorks, told[1].Kind)
 		require.Equal(t, failed, told[1].Count)
 		add(true)
 		require.Len(t, told, 3)
-		require.Equal(t, frontier.EventStoreError, told[2].Kind)
+		require.Equal(t, event.StoreError, told[2].Kind)
 	})
 }
 
@@ -138,7 +140,7 @@ func TestAStoreThatMovedIsAWarning(t *testing.T) {
 // refuse is only counted.
 func TestBadOutlinksAreToldOnceAMinute(t *testing.T) {
 	o := frontier.Options{Delay: frontier.FixedDelay(time.Second)}
-	withEvents(t, o, func(t *testing.T, w *harness.World, told *[]frontier.Event) {
+	withEvents(t, o, func(t *testing.T, w *harness.World, told *[]event.Event) {
 		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits.Depth = 1 }))
 		for n := range 100 {
 			w.Add(fmt.Sprintf("http://a.example/%d", n))
@@ -149,7 +151,7 @@ func TestBadOutlinksAreToldOnceAMinute(t *testing.T) {
 		synctest.Wait()
 		var got []string
 		for _, e := range *told {
-			require.Equal(t, frontier.EventLinksRefused, e.Kind)
+			require.Equal(t, event.LinksRefused, e.Kind)
 			got = append(got, fmt.Sprint(e.Time.Sub(harness.Dawn), " ", e.URL, " ", e.Count, " ", e.Err))
 		}
 		require.Equal(t, []string{
@@ -165,17 +167,17 @@ func TestBadOutlinksAreToldOnceAMinute(t *testing.T) {
 // taken are events that a frontier in a bubble reported.
 type taken struct {
 	mu     sync.Mutex
-	events []frontier.Event
+	events []event.Event
 }
 
-func (x *taken) take(e frontier.Event) {
+func (x *taken) take(e event.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.events = append(x.events, e)
 }
 
 // told returns all events up to now.
-func (x *taken) told() []frontier.Event {
+func (x *taken) told() []event.Event {
 	synctest.Wait()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -221,8 +223,8 @@ func TestLeasesThatDoNotEndAreTold(t *testing.T) {
 		require.Empty(t, events.told())
 		time.Sleep(5 * time.Minute)
 		require.Len(t, events.told(), 1, "once")
-		require.Equal(t, frontier.Event{
-			Kind: frontier.EventStalled, Time: events.told()[0].Time, Host: first.Host, URL: first.Entry.URL, Count: 2, Until: events.told()[0].Until, Reason: "no lease has ended for 2m0s",
+		require.Equal(t, event.Event{
+			Kind: event.Stalled, Time: events.told()[0].Time, Host: first.Host, URL: first.Entry.URL, Count: 2, Until: events.told()[0].Until, Reason: "no lease has ended for 2m0s",
 		}, events.told()[0])
 		require.WithinDuration(t, first.LeasedAt.Add(2*time.Minute), events.told()[0].Time, 2*time.Millisecond)
 		require.WithinDuration(t, first.Deadline, events.told()[0].Until, 2*time.Millisecond)
@@ -253,7 +255,7 @@ func TestIdlenessIsTold(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Len(t, events.told(), 1)
-		require.Equal(t, frontier.EventIdle, events.told()[0].Kind)
+		require.Equal(t, event.Idle, events.told()[0].Kind)
 		require.Equal(t, "1 scheduled, 0 held back", events.told()[0].Reason)
 		require.WithinDuration(t, soon, events.told()[0].Until, 2*time.Millisecond)
 		l := <-got
@@ -265,7 +267,7 @@ func TestIdlenessIsTold(t *testing.T) {
 		require.NoError(t, f.Done(l, frontier.Outcome{Add: []frontier.Entry{{URL: "http://b.example/"}}}))
 		time.Sleep(time.Hour)
 		require.Len(t, events.told(), 3, "with the event of the pause")
-		require.Equal(t, frontier.EventIdle, events.told()[2].Kind)
+		require.Equal(t, event.Idle, events.told()[2].Kind)
 		require.Equal(t, "0 scheduled, 1 held back", events.told()[2].Reason)
 		require.Zero(t, events.told()[2].Until)
 		cancel()
@@ -276,22 +278,22 @@ func TestIdlenessIsTold(t *testing.T) {
 // A URL is reported as given up only when that is durable.
 func TestGiveUpIsToldAfterItsCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []frontier.Event
+		var told []event.Event
 		w := harness.NewStoredWorld(t, frontier.Options{
 			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
-			OnEvent: func(e frontier.Event) { told = append(told, e) },
+			OnEvent: func(e event.Event) { told = append(told, e) },
 		}, spill.Options{})
 		w.Add("http://a.example/")
 		w.Machine.Faults.FailNth(spilltest.Write, 1, harness.ErrDisk)
 		require.ErrorIs(t, w.F.Done(w.Next(), frontier.Outcome{Result: frontier.Failed}), harness.ErrDisk)
 		synctest.Wait()
 		require.Len(t, told, 1)
-		require.Equal(t, frontier.EventStoreError, told[0].Kind)
+		require.Equal(t, event.StoreError, told[0].Kind)
 		require.ErrorIs(t, told[0].Err, harness.ErrDisk)
 		w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed})
 		synctest.Wait()
 		require.Len(t, told, 2)
-		require.Equal(t, frontier.EventURLGivenUp, told[1].Kind)
+		require.Equal(t, event.URLGivenUp, told[1].Kind)
 	})
 }
 
@@ -301,10 +303,10 @@ func TestSlowEventHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const urls, room = 5000, 4096
 		gate := make(chan struct{})
-		var told []frontier.Event
+		var told []event.Event
 		w := harness.NewWorld(t, frontier.Options{
 			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0), Quarantine: frontier.Quarantine{Disabled: true},
-			OnEvent: func(e frontier.Event) { <-gate; told = append(told, e) },
+			OnEvent: func(e event.Event) { <-gate; told = append(told, e) },
 		})
 		w.Add(harness.UrlsOf("a.example", urls+1)...)
 		for range urls {
@@ -334,7 +336,7 @@ func TestCloseTellsAllEvents(t *testing.T) {
 		n := 0
 		w := harness.NewWorld(t, frontier.Options{
 			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0), Quarantine: frontier.Quarantine{Disabled: true},
-			OnEvent: func(frontier.Event) { time.Sleep(time.Second); n++ },
+			OnEvent: func(event.Event) { time.Sleep(time.Second); n++ },
 		})
 		w.Add(harness.UrlsOf("a.example", 10)...)
 		for range 10 {
@@ -351,7 +353,7 @@ func TestEventHandlerCallsTheFrontier(t *testing.T) {
 		var w *harness.World
 		w = harness.NewWorld(t, frontier.Options{
 			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0), Quarantine: frontier.Quarantine{Disabled: true},
-			OnEvent: func(e frontier.Event) {
+			OnEvent: func(e event.Event) {
 				_, err := w.F.Add(context.Background(), frontier.Entry{URL: e.URL + "/again"})
 				require.NoError(t, err)
 			},
@@ -394,11 +396,11 @@ func TestEventAsLogValue(t *testing.T) {
 		}
 		return a
 	}}))
-	log.Info("x", "event", frontier.Event{
-		Kind: frontier.EventLimitReached, Host: "a.example", Scope: frontier.Domain("example"), Crawl: 7, URL: "http://a.example/",
-		Attempt: 2, Failure: frontier.FailureDNS, Until: harness.Dawn, Count: 3, Reason: "served", Err: harness.ErrDisk, Dropped: 4,
+	log.Info("x", "event", event.Event{
+		Kind: event.LimitReached, Host: "a.example", Scope: "*.example", Crawl: 7, URL: "http://a.example/",
+		Attempt: 2, Failure: "dns", Until: harness.Dawn, Count: 3, Reason: "served", Err: harness.ErrDisk, Dropped: 4,
 	})
-	log.Info("x", "event", frontier.Event{Kind: frontier.EventHostReturned})
+	log.Info("x", "event", event.Event{Kind: event.HostReturned})
 	require.Equal(t, `level=INFO msg=x event.kind="limit reached" event.host=a.example event.scope=*.example event.crawl=7 `+
 		`event.url=http://a.example/ event.attempt=2 event.failure=dns event.until=2026-01-01T00:00:00.000Z event.count=3 event.reason=served `+
 		`event.error="disk fault" event.dropped=4
@@ -408,10 +410,10 @@ level=INFO msg=x event.kind="host returned"
 
 func TestEventKindNames(t *testing.T) {
 	seen := map[string]bool{}
-	for k := frontier.EventHostBlocked; k <= frontier.EventIdle; k++ {
+	for k := event.HostBlocked; k <= event.Idle; k++ {
 		require.NotEqual(t, "invalid event kind", k.String())
 		require.False(t, seen[k.String()])
 		seen[k.String()] = true
 	}
-	require.Equal(t, "invalid event kind", (frontier.EventStoreError + 100).String())
+	require.Equal(t, "invalid event kind", (event.StoreError + 100).String())
 }

@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 // trap is all of a user's code. What is named panics, or exits its goroutine.
@@ -270,7 +272,7 @@ func TestPanicsOutsideTheirCalls(t *testing.T) {
 			t.Run(hook+"/"+said, func(t *testing.T) {
 				x := &trap{exits: exits}
 				o := x.options()
-				o.OnEvent = func(frontier.Event) { x.passes("OnEvent") }
+				o.OnEvent = func(event.Event) { x.passes("OnEvent") }
 				switch hook {
 				case "OnGiveUp":
 					o.Scheduler, o.Retry = nil, frontier.Retries(1, 0)

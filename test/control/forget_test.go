@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 )
@@ -174,7 +175,7 @@ func TestForgottenTroubleOfAHostWithoutURLs(t *testing.T) {
 		require.NoError(t, w.F.Forget("a.example"))
 		require.NoError(t, w.F.Check())
 		if w.Options.Spill == nil { // else the next batch deletes its row before
-			require.False(t, harness.Resident(w.F, "a.example"))
+			require.False(t, hook.Of(w.F).Resident("a.example"))
 		}
 	})
 }

@@ -10,14 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // A program's hold and the operator's pause are two settings: each lasts until it is ended.
@@ -345,9 +347,9 @@ func (ownDelay) Max() time.Duration { return 0 }
 
 // Whoever listens hears of scopes that are paused or blocked, once.
 func TestEventsOfHoldingRules(t *testing.T) {
-	var events []frontier.Event
+	var events []event.Event
 	heard := make(chan struct{}, 10)
-	w := harness.NewWorld(t, frontier.Options{OnEvent: func(e frontier.Event) {
+	w := harness.NewWorld(t, frontier.Options{OnEvent: func(e event.Event) {
 		events = append(events, e)
 		heard <- struct{}{}
 	}})
@@ -362,10 +364,10 @@ func TestEventsOfHoldingRules(t *testing.T) {
 	for range 3 {
 		<-heard
 	}
-	require.Equal(t, []frontier.Event{
-		{Kind: frontier.EventHostBlocked, Time: harness.Dawn, Scope: s, Reason: "paused"},
-		{Kind: frontier.EventHostBlocked, Time: harness.Dawn, Scope: frontier.Host("a.example"), Host: "a.example", Until: until, Reason: "blocked"},
-		{Kind: frontier.EventHostBlocked, Time: harness.Dawn, Reason: "paused"},
+	require.Equal(t, []event.Event{
+		{Kind: event.HostBlocked, Time: harness.Dawn, Scope: s.String(), Reason: "paused"},
+		{Kind: event.HostBlocked, Time: harness.Dawn, Scope: "a.example", Host: "a.example", Until: until, Reason: "blocked"},
+		{Kind: event.HostBlocked, Time: harness.Dawn, Scope: "*", Reason: "paused"},
 	}, events)
 }
 

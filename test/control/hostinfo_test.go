@@ -100,13 +100,13 @@ func TestHostThatIsDormant(t *testing.T) {
 		_, err := w.F.Add(context.Background())
 		require.NoError(t, err)
 	}
-	require.False(t, harness.Resident(w.F, "a.example"))
+	require.False(t, hook.Of(w.F).Resident("a.example"))
 	x := w.Host("a.example")
 	require.Equal(t, time.Minute, x.CrawlDelay)
 	require.False(t, x.Resident)
 	require.Equal(t, inspect.ReasonNothing, x.Reason)
 	require.Equal(t, time.Minute, x.Due.Sub(harness.Dawn))
-	require.False(t, harness.Resident(w.F, "a.example"))
+	require.False(t, hook.Of(w.F).Resident("a.example"))
 }
 
 // A host whose URLs wait for their time on disk, and about which nothing else is known, is found.
@@ -117,7 +117,7 @@ func TestHostWithScheduledURLsOnDisk(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, hook.Of(w.F).MoveNow(true))
-	require.False(t, harness.Resident(w.F, "a.example"))
+	require.False(t, hook.Of(w.F).Resident("a.example"))
 	w.Why("a.example", inspect.ReasonNotBefore, 2*time.Hour)
 	require.Equal(t, int64(2), w.Host("a.example").Scheduled)
 	_, err := inspect.New(w.F).Host(context.Background(), "b.example")

@@ -172,9 +172,9 @@ func TestHostThatComesAndGoesWithTheURLOfAnAdd(t *testing.T) {
 		w.Fetched(w.Next(), 0, frontier.Outcome{CrawlDelay: time.Minute})
 		w.Clock.Advance(time.Hour)
 		w.Asleep()
-		require.False(t, harness.Resident(w.F, "a.example"))
+		require.False(t, hook.Of(w.F).Resident("a.example"))
 		commits.Set(func(*storage.Batch) error {
-			require.False(t, harness.Resident(w.F, "a.example"), "with what was read before it came and went")
+			require.False(t, hook.Of(w.F).Resident("a.example"), "with what was read before it came and went")
 			return nil
 		}, nil)
 	}
@@ -233,14 +233,14 @@ func TestHostNamedByAnAddDoesNotLeave(t *testing.T) {
 				require.False(t, other.Waits())
 				require.True(t, a.Waits())
 				w.Asleep()
-				require.True(t, harness.Resident(w.F, "a.example"))
+				require.True(t, hook.Of(w.F).Resident("a.example"))
 				gate <- c.err
 				require.False(t, a.Waits())
 				require.ErrorIs(t, a.Err, c.err)
 				store.Set(nil, nil)
 				if c.err != nil {
 					w.Asleep()
-					require.False(t, harness.Resident(w.F, "a.example"))
+					require.False(t, hook.Of(w.F).Resident("a.example"))
 					w.Add(harness.UrlsOf("a.example", 2)...)
 				}
 				due := w.At()
@@ -266,13 +266,13 @@ func TestHostWhoseRowIsOnItsWayStays(t *testing.T) {
 		})
 		require.True(t, d.Waits())
 		w.Asleep()
-		require.True(t, harness.Resident(w.F, "a.example"))
+		require.True(t, hook.Of(w.F).Resident("a.example"))
 		gate <- nil
 		require.False(t, d.Waits())
 		require.NoError(t, d.Err)
 		store.Set(nil, nil)
 		w.Asleep()
-		require.False(t, harness.Resident(w.F, "a.example"))
+		require.False(t, hook.Of(w.F).Resident("a.example"))
 		w.IsSlow("a.example")
 	})
 }
@@ -292,7 +292,7 @@ func TestHostThatLeavesWhileAForceReads(t *testing.T) {
 		w.Fetched(w.Next(), 0, frontier.Outcome{})
 		w.Clock.Advance(time.Hour)
 		w.Asleep()
-		left = !harness.Resident(w.F, "a.example")
+		left = !hook.Of(w.F).Resident("a.example")
 	})
 	n, err := w.F.Add(context.Background(), frontier.Entry{URL: "http://a.example/1", Force: true})
 	require.NoError(t, err)

@@ -26,6 +26,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
@@ -34,7 +36,6 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -66,9 +67,9 @@ func momentNumber(url string) int {
 	return n
 }
 
-// event is a call of the writer: it adds URLs, of a page that is done or to be visited again, or of
+// written is a call of the writer: it adds URLs, of a page that is done or to be visited again, or of
 // none.
-type event struct {
+type written struct {
 	Added int // so many, with the next numbers
 	Done  int // this one; 0: none
 	Again int // this one comes again after days; 0: none
@@ -81,7 +82,7 @@ type moment struct {
 	visits map[int]int
 }
 
-func (m *moment) apply(e event) {
+func (m *moment) apply(e written) {
 	for range e.Added {
 		m.known++
 		m.visits[m.known] = 0
@@ -144,7 +145,7 @@ func (w *momentWriter) step() error {
 	if err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
 		return err
 	}
-	var e event
+	var e written
 	var add []frontier.Entry
 	if e.Added = rand.IntN(3); err != nil {
 		e.Added = 1 + rand.IntN(20)
@@ -198,15 +199,15 @@ func (h *syncsHeard) Handle(_ context.Context, r slog.Record) error {
 
 // history is what the process said.
 type history struct {
-	Events []event // begun
-	Acked  int     // that have returned
-	Medium int     // that are on the medium
-	Life   int     // of earlier lives, which ended well
+	Events []written // begun
+	Acked  int       // that have returned
+	Medium int       // that are on the medium
+	Life   int       // of earlier lives, which ended well
 }
 
 func (h *history) hear(t testing.TB, line string) {
 	t.Helper()
-	var e event
+	var e written
 	var n int
 	switch fields := strings.Fields(line); fields[0] {
 	case "p":

@@ -10,13 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 // unpackable fails to write blocks until it is healed.
@@ -50,10 +52,10 @@ func TestFailedRoundsWaitForTheNext(t *testing.T) {
 		}
 		f, err := frontier.Open(t.Context(), frontier.Options{
 			Spill: u, MemoryBudget: 24 << 20, NoDedup: true, KeepOpen: true, Delay: frontier.FixedDelay(0),
-			OnEvent: func(e frontier.Event) {
+			OnEvent: func(e event.Event) {
 				mu.Lock()
 				defer mu.Unlock()
-				if e.Kind == frontier.EventStoreError {
+				if e.Kind == event.StoreError {
 					told++
 				}
 			},

@@ -4,6 +4,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,17 +91,19 @@ func (w *World) IsSlow(host string) {
 	w.Fetched(w.NextIs(due+Slow, second), 0, frontier.Outcome{})
 }
 
-// Resident reports whether a host is in memory.
-func Resident(f *frontier.Frontier, host string) bool {
-	x, _ := inspect.New(f).Host(context.Background(), host)
-	return x.Resident
-}
-
 // GroupOf returns the group of a host, or "". If the host is not in memory, it is the group to which it
 // will return.
-func GroupOf(f *frontier.Frontier, host string) string {
-	x, _ := inspect.New(f).Host(context.Background(), host)
-	return x.Group
+func GroupOf(f *frontier.Frontier, host string) string { return described(f, host).Group }
+
+// DueOf returns when a host may be contacted according to its own clock, without its group.
+func DueOf(f *frontier.Frontier, host string) time.Time { return described(f, host).Due }
+
+func described(f *frontier.Frontier, host string) inspect.Host {
+	x, err := inspect.New(f).Host(context.Background(), host)
+	if err != nil && !errors.Is(err, frontier.ErrUnknownHost) {
+		panic(err)
+	}
+	return x
 }
 
 // Host describes a known host.

@@ -14,12 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestLimitOfServedHoldsForGood(t *testing.T) {
@@ -388,10 +390,10 @@ func TestLimitEvents(t *testing.T) {
 	o := harness.Quick()
 	var mu sync.Mutex
 	var got []string
-	o.OnEvent = func(e frontier.Event) {
+	o.OnEvent = func(e event.Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		if e.Kind == frontier.EventLimitReached || e.Kind == frontier.EventLimitLifted {
+		if e.Kind == event.LimitReached || e.Kind == event.LimitLifted {
 			got = append(got, fmt.Sprint(e.Kind, " ", e.Scope, " ", e.Host, " ", e.Crawl, " ", e.Reason))
 		}
 	}
@@ -411,8 +413,8 @@ func TestLimitEvents(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	require.ElementsMatch(t, []string{
-		"limit reached *.example  0 waiting", "limit reached *.example  0 served", "limit reached * a.example 0 host bytes",
-		"limit reached *  5 crawl errors", "limit lifted *.example  0 ", "limit lifted * a.example 0 ",
+		"limit reached *.example  0 waiting", "limit reached *.example  0 served", "limit reached  a.example 0 host bytes",
+		"limit reached   5 crawl errors", "limit lifted *.example  0 ", "limit lifted  a.example 0 ",
 	}, got)
 }
 

@@ -481,7 +481,7 @@ func (m *lanesWorld) check(t *rapid.T) {
 			h.group, h.saved, h.told = "", "", false
 		}
 		h.rested = h.waiting+h.used == 0
-		if !harness.Resident(m.f, h.name) {
+		if !hook.Of(m.f).Resident(h.name) {
 			h.vague = false
 		}
 	}

@@ -15,13 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // lockWatch looks, whenever the frontier calls something of its user's, whether
@@ -76,7 +78,7 @@ func (w *lockWatch) watched(o frontier.Options) frontier.Options {
 	o.Scheduler = watchedScheduler{w}
 	o.HostKey = func(url string) (string, error) { w.called("HostKey"); return frontier.HostName(url) }
 	o.OnGiveUp = func(frontier.Entry, frontier.Outcome) { w.called("OnGiveUp") }
-	o.OnEvent = func(frontier.Event) { w.called("OnEvent") }
+	o.OnEvent = func(event.Event) { w.called("OnEvent") }
 	o.Logger = slog.New(watchedHandler{w})
 	if o.Spill != nil {
 		o.Spill = &watchedSpill{o.Spill, w}

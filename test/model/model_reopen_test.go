@@ -87,7 +87,7 @@ func (m *model) Reopen(t *rapid.T) {
 			gap := h.gap()
 			if h.probes > 0 && h.due.After(opened) { // no probe was under way
 				if !clean && !leased { // but perhaps no row says so
-					due := hook.Of(f).DueOf(name)
+					due := harness.DueOf(f, name)
 					require.False(t, due.Before(h.due) || due.After(later(h.due, opened.Add(gap))), "%s is due at %v", name, due)
 					h.due = due
 				}

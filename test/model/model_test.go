@@ -238,7 +238,7 @@ func (m *model) left(t *rapid.T) {
 		for n := 0; stays && n < 100; n++ { // its row may wait for a batch, and what is swept behind our back may name it
 			require.NoError(t, hook.Of(m.f).CommitNow())
 			m.f.Stats() // lets those leave that may
-			stays = harness.Resident(m.f, name)
+			stays = hook.Of(m.f).Resident(name)
 		}
 		require.False(t, stays, "%s stays in memory", name)
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 )
@@ -388,7 +390,7 @@ func TestHostsInTroubleLeaveMemory(t *testing.T) {
 	w.Fetched(w.Next(), 0, harness.Failing(frontier.FailureTooMany))
 	w.Clock.Advance(time.Minute)
 	w.Asleep()
-	require.False(t, harness.Resident(w.F, "a.example"))
+	require.False(t, hook.Of(w.F).Resident("a.example"))
 	require.Equal(t, inspect.Backoff{Step: 1, Gap: 2 * time.Second, Failures: 1}, w.Info("a.example").Backoff)
 	require.EqualValues(t, 0, w.F.Stats().BackedOff)
 	w.Add("http://a.example/2", "http://a.example/3")
@@ -435,10 +437,10 @@ func TestBadBackoffsAreRefused(t *testing.T) {
 }
 
 func TestTroubleIsTold(t *testing.T) {
-	var told []frontier.Event
+	var told []event.Event
 	w := harness.NewWorld(t, frontier.Options{
 		Delay: frontier.FixedDelay(time.Second), Backoff: frontier.Backoff{Jitter: 1e-9, Max: 4 * time.Second}, Quarantine: frontier.Quarantine{After: 3},
-		OnEvent: func(e frontier.Event) { told = append(told, e) },
+		OnEvent: func(e event.Event) { told = append(told, e) },
 	})
 	w.AddMany("a.example", 20)
 	l := w.Next()
@@ -449,10 +451,10 @@ func TestTroubleIsTold(t *testing.T) {
 	require.NoError(t, w.F.Done(l, frontier.Outcome{}))
 	require.NoError(t, w.F.Close()) // reports what is left
 	want := []struct {
-		kind  frontier.EventKind
+		kind  event.Kind
 		count int64
 	}{
-		{frontier.EventHostBackedOff, 1}, {frontier.EventHostBackedOff, 2}, {frontier.EventHostQuarantined, 3}, {frontier.EventHostReturned, 0},
+		{event.HostBackedOff, 1}, {event.HostBackedOff, 2}, {event.HostQuarantined, 3}, {event.HostReturned, 0},
 	}
 	require.Len(t, told, len(want))
 	for i, x := range want {

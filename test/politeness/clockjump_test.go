@@ -527,7 +527,7 @@ func TestHostsOnDiskAfterAStep(t *testing.T) {
 	w.Fetched(w.Next(), 0, frontier.Outcome{RetryAfter: 24 * time.Hour})
 	require.NoError(t, hook.Of(w.F).MoveNow(true)) // else the log names the host
 	w.Reopen()
-	require.False(t, harness.Resident(w.F, "a.example"))
+	require.False(t, hook.Of(w.F).Resident("a.example"))
 	w.Clock.Step(40 * year)
 	w.F.Stats()
 	w.Add("http://a.example/2")

@@ -277,7 +277,7 @@ func TestAssignmentsLast(t *testing.T) {
 	w = w.Killed()
 	w.Until(time.Minute)
 	w.F.Stats()
-	require.False(t, harness.Resident(w.F, "a.example"))
+	require.False(t, hook.Of(w.F).Resident("a.example"))
 	w.Reopen()
 	for host, group := range map[string]string{"a.example": "g", "b.example": "g", "c.example": ""} {
 		require.Equal(t, group, harness.GroupOf(w.F, host), host)

@@ -12,21 +12,23 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // graves is where URLs are noted that were given up.
 type graves struct {
 	mu     sync.Mutex
 	urls   map[string]int
-	events []frontier.Event
+	events []event.Event
 }
 
 func (g *graves) options() frontier.Options {
@@ -40,10 +42,10 @@ func (g *graves) options() frontier.Options {
 				g.urls[e.URL]++
 			}
 		},
-		OnEvent: func(e frontier.Event) {
+		OnEvent: func(e event.Event) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			if e.Kind == frontier.EventHostGivenUp || e.Kind == frontier.EventURLGivenUp {
+			if e.Kind == event.HostGivenUp || e.Kind == event.URLGivenUp {
 				g.events = append(g.events, e)
 			}
 		},
@@ -91,9 +93,9 @@ func TestHostIsGivenUpAfterItsProbes(t *testing.T) {
 		}
 		g.all(t, 500)
 		require.Len(t, g.events, 501)
-		require.Equal(t, frontier.Event{Kind: frontier.EventHostGivenUp, Time: g.events[0].Time, Host: "dead.example", Count: 500, Reason: "2 probes failed", Until: g.events[0].Time.Add(40 * time.Minute)}, g.events[0])
+		require.Equal(t, event.Event{Kind: event.HostGivenUp, Time: g.events[0].Time, Host: "dead.example", Count: 500, Reason: "2 probes failed", Until: g.events[0].Time.Add(40 * time.Minute)}, g.events[0])
 		for _, e := range g.events[1:] {
-			require.Equal(t, frontier.EventURLGivenUp, e.Kind)
+			require.Equal(t, event.URLGivenUp, e.Kind)
 			require.Equal(t, "host given up", e.Reason)
 		}
 		if w.Machine == nil {
@@ -129,7 +131,7 @@ func TestCrawlWithADeadHostEndsByDefault(t *testing.T) {
 		require.EqualValues(t, 3, w.F.Stats().GivenUp)
 		require.NoError(t, w.F.Close())
 		g.all(t, 3)
-		require.Equal(t, frontier.EventHostGivenUp, g.events[0].Kind)
+		require.Equal(t, event.HostGivenUp, g.events[0].Kind)
 		require.EqualValues(t, 3, g.events[0].Count)
 		w.Open()
 	})

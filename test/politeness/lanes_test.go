@@ -145,13 +145,13 @@ func TestForgottenHostKeepsNoLanes(t *testing.T) {
 		w.Fetched(two, 3*time.Second, frontier.Outcome{}) // at 4 s
 		w.Until(12 * time.Second)
 		w.F.Stats()
-		require.True(t, harness.Resident(w.F, "a.example"), "a lane keeps its distance until 14 s")
+		require.True(t, hook.Of(w.F).Resident("a.example"), "a lane keeps its distance until 14 s")
 		w.Add("http://a.example/3", "http://a.example/4")
 		w.Fetched(w.NextIs(12*time.Second, "http://a.example/3"), 0, frontier.Outcome{})
 		w.Fetched(w.NextIs(14*time.Second, "http://a.example/4"), 0, frontier.Outcome{})
 		w.Until(24 * time.Second)
 		w.F.Stats()
-		require.False(t, harness.Resident(w.F, "a.example"))
+		require.False(t, hook.Of(w.F).Resident("a.example"))
 	})
 }
 

@@ -14,15 +14,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type embedded struct {
-	*frontier.Frontier
-	*inspect.Inspector
-}
-
 var (
-	_ verbs.Leases  = embedded{}
-	_ verbs.Loops   = embedded{}
-	_ verbs.Stander = embedded{}
+	_ verbs.Leases  = inspect.Frontier{}
+	_ verbs.Loops   = inspect.Frontier{}
+	_ verbs.Stander = inspect.Frontier{}
 )
 
 func TestEmbedded(t *testing.T) {
@@ -33,6 +28,6 @@ func TestEmbedded(t *testing.T) {
 			assert.NoError(t, f.Check())
 			assert.NoError(t, f.Close())
 		})
-		return embedded{f, inspect.New(f)}
+		return inspect.Of(f).(verbs.Frontier)
 	})
 }
