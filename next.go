@@ -256,7 +256,7 @@ type TakeOptions struct {
 }
 
 // errNoCrawls refuses a list of crawls that is empty: it means none, and was not meant so.
-var errNoCrawls = errors.New("Crawls is empty; want at least one crawl, or nil for all")
+var errNoCrawls = errors.New("no crawls: Crawls is empty; want at least one, or nil for all")
 
 // taking is a call of Take.
 type taking struct {
@@ -312,7 +312,7 @@ func (f *Frontier) Take(ctx context.Context, o TakeOptions) ([]Lease, error) {
 
 func (f *Frontier) newTaking(o TakeOptions) (*taking, error) {
 	if o.Hosts < 0 || o.PerHost < 0 || o.Max < 0 {
-		return nil, fmt.Errorf("Hosts is %d, PerHost %d, Max %d; want 0 or more", o.Hosts, o.PerHost, o.Max)
+		return nil, fmt.Errorf("want 0 or more: Hosts is %d, PerHost %d, Max %d", o.Hosts, o.PerHost, o.Max)
 	}
 	if err := unit.Check("Wait", o.Wait, unit.Measured); err != nil {
 		return nil, err
