@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 )
@@ -139,7 +140,7 @@ func BenchmarkCrawls(b *testing.B) {
 			b.Run(fmt.Sprintf("shared=%v/crawls=%d", shared, crawls), func(b *testing.B) {
 				f := openBench(b, false)
 				for i := range crawls {
-					require.NoError(b, f.UpdateRule(frontier.Crawl(uint32(i)), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 1 + i%7} }))
+					require.NoError(b, f.UpdateRule(scope.Crawl(uint32(i)), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 1 + i%7} }))
 				}
 				es := benchEntries(b.N, hosts)
 				for i := range es {

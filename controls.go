@@ -18,53 +18,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/scope"
 )
-
-// Scope names a host, a domain, all hosts, or a crawl. The zero Scope is that of All.
-type Scope struct {
-	name    string
-	domain  bool
-	named   bool // not of all; the name may be missing by mistake
-	ofCrawl bool
-	crawl   uint32
-}
-
-// All is the scope of all hosts.
-func All() Scope { return Scope{} }
-
-// Host is the scope of one host key, spelled as Options.HostKey returns it. Without a HostKey any
-// spelling of the host's name is accepted, as in URLs, and controls refuse names that no host can have.
-func Host(key string) Scope { return Scope{name: key, named: true} }
-
-// Domain is the scope of all hosts at or under a name: Domain("example.org") contains
-// example.org and www.example.org, but not myexample.org. It is spelled like a host.
-func Domain(name string) Scope { return Scope{name: name, domain: true, named: true} }
-
-// Crawl is the scope of the URLs of one crawl (Entry.Crawl), on all hosts. Its Rule may set only
-// Weight, Paused and Limits, and may be set before the crawl has a URL. While it is paused, the URLs of
-// other crawls are served, on the same hosts too; Next returns ErrExhausted if only URLs of paused
-// crawls are left. Delete and Inspector.Scan accept this scope; other views of hosts and URLs do not.
-func Crawl(id uint32) Scope { return Scope{named: true, ofCrawl: true, crawl: id} }
-
-// String returns the host key, the domain's name behind "*.", "*", or "crawl:" and the crawl's number.
-func (s Scope) String() string {
-	if s.ofCrawl {
-		return fmt.Sprint("crawl:", s.crawl)
-	}
-	return s.stored().String()
-}
-
-func (s Scope) check() error { return s.stored().Check() }
-
-func (s Scope) stored() row.Scope { return row.Scope{Name: s.name, Domain: s.domain, Named: s.named} }
-
-// contains reports whether URLs of a host and crawl belong to a scope.
-func (s Scope) contains(host string, crawl uint32) bool {
-	return !s.named || s.ofCrawl && s.crawl == crawl || !s.ofCrawl && s.stored().Contains(host)
-}
-
-// scopeStored is the inverse of Scope.stored.
-func scopeStored(s row.Scope) Scope { return Scope{name: s.Name, domain: s.Domain, named: s.Named} }
 
 const (
 	maxConcurrency = row.MaxConcurrency
@@ -72,14 +27,14 @@ const (
 )
 
 // Rule returns the settings of exactly this scope, and whether there are any.
-func (f *Frontier) Rule(s Scope) (Rule, bool) {
-	if s.ofCrawl {
+func (f *Frontier) Rule(s scope.Scope) (Rule, bool) {
+	if id, ok := s.Crawl(); ok {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		r := ruleOfCrawl(f.controls.Crawl(s.crawl))
+		r := ruleOfCrawl(f.controls.Crawl(id))
 		return r, r != Rule{}
 	}
-	r, ok := f.controls.Exactly(f.scopeSeen(s).stored(), f.date(f.opts.Clock.Now()))
+	r, ok := f.controls.Exactly(f.scopeSeen(s).Hosts(), f.date(f.opts.Clock.Now()))
 	return ruleIn(r), ok
 }
 
@@ -91,10 +46,10 @@ func (f *Frontier) RuleOf(host string) Rule {
 
 // Rules returns all rules of hosts as they are when the loop begins: that of All, then
 // those of domains and hosts in domain order. A crawl has its own: see Rule.
-func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
-	return func(yield func(Scope, Rule) bool) {
+func (f *Frontier) Rules() iter.Seq2[scope.Scope, Rule] {
+	return func(yield func(scope.Scope, Rule) bool) {
 		for r := range f.controls.All(f.date(f.opts.Clock.Now())) {
-			if !yield(scopeStored(r.Scope), ruleIn(r)) {
+			if !yield(scope.Of(r.Scope), ruleIn(r)) {
 				return
 			}
 		}
@@ -110,7 +65,7 @@ func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
 // another came between. Entry.Force, CrawlNow and Import are exempt from Limits. If a host has more
 // leases out than a lower Concurrency allows, it gets no other until enough have ended. A Priority
 // reaches the hosts of a large scope one after the other.
-func (f *Frontier) UpdateRule(s Scope, change func(*Rule)) error {
+func (f *Frontier) UpdateRule(s scope.Scope, change func(*Rule)) error {
 	for {
 		if err := f.lockOpen(); err != nil {
 			return err
@@ -136,24 +91,24 @@ func (f *Frontier) UpdateRule(s Scope, change func(*Rule)) error {
 var errOvertaken = errors.New("rule changed")
 
 // Clear removes all settings of exactly this scope. Wider and narrower scopes keep theirs.
-func (f *Frontier) Clear(s Scope) error {
+func (f *Frontier) Clear(s scope.Scope) error {
 	return f.changeRule("clear", s, func(r *Rule) error { *r = Rule{}; return nil })
 }
 
 // Pause keeps the hosts of a scope from getting leases until Resume. Leases that are out
 // are not affected.
-func (f *Frontier) Pause(s Scope) error {
-	return f.changeRule("pause", s, func(r *Rule) error { r.Paused = On; return nil })
+func (f *Frontier) Pause(s scope.Scope) error {
+	return f.changeRule("pause", s, func(r *Rule) error { r.Paused = scope.On; return nil })
 }
 
 // Resume undoes Pause and BlockUntil of exactly this scope. If a wider scope is paused or blocked, this
 // one is set to run nevertheless. Narrower scopes that are paused or blocked stay so.
-func (f *Frontier) Resume(s Scope) error {
+func (f *Frontier) Resume(s scope.Scope) error {
 	s = f.scopeSeen(s)
 	return f.changeRule("resume", s, func(r *Rule) error {
-		r.Paused, r.BlockedUntil = Unset, time.Time{}
-		if !s.ofCrawl && f.controls.WiderStops(s.stored(), f.core.Date(f.last)) {
-			r.Paused = Off
+		r.Paused, r.BlockedUntil = scope.Unset, time.Time{}
+		if !ofCrawl(s) && f.controls.WiderStops(s.Hosts(), f.core.Date(f.last)) {
+			r.Paused = scope.Off
 		}
 		return nil
 	})
@@ -162,7 +117,7 @@ func (f *Frontier) Resume(s Scope) error {
 // BlockUntil keeps the hosts of a scope from getting leases before t, which must be in
 // the future. Leases that are out are not affected. A block that has passed is forgotten:
 // if a wider scope is blocked for longer, its block applies from then on.
-func (f *Frontier) BlockUntil(s Scope, t time.Time) error {
+func (f *Frontier) BlockUntil(s scope.Scope, t time.Time) error {
 	if t.IsZero() {
 		return fmt.Errorf("frontier: block of %v: no time is given", s)
 	}
@@ -170,11 +125,11 @@ func (f *Frontier) BlockUntil(s Scope, t time.Time) error {
 }
 
 // latestOfLocked is the rule of a scope as of the last change that was submitted.
-func (s *shard) latestOfLocked(scope Scope) Rule {
-	if scope.ofCrawl {
-		return ruleOfCrawl(s.controls.LatestCrawl(scope.crawl))
+func (s *shard) latestOfLocked(of scope.Scope) Rule {
+	if id, ok := of.Crawl(); ok {
+		return ruleOfCrawl(s.controls.LatestCrawl(id))
 	}
-	return ruleIn(s.controls.Latest(scope.stored(), s.core.Date(s.last)))
+	return ruleIn(s.controls.Latest(of.Hosts(), s.core.Date(s.last)))
 }
 
 // DelayOf returns the delay policy in effect for a host.
@@ -190,8 +145,8 @@ func (s *shared) longestDelay(host string) int64 {
 }
 
 // checkRule returns an error for a rule that must not take effect.
-func (s *shared) checkRule(scope Scope, r *Rule, now time.Time) error {
-	if scope.ofCrawl {
+func (s *shared) checkRule(of scope.Scope, r *Rule, now time.Time) error {
+	if ofCrawl(of) {
 		return r.CheckCrawl()
 	}
 	return r.check(now, s.opts.Priorities)
@@ -199,8 +154,8 @@ func (s *shared) checkRule(scope Scope, r *Rule, now time.Time) error {
 
 // changeRule changes the rule of a scope, unless change, which runs with the lock, returns an error,
 // and puts it in force when it is durable. Concurrent changes of one rule all count.
-func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) (err error) {
-	if !s.ofCrawl {
+func (f *Frontier) changeRule(what string, s scope.Scope, change func(*Rule) error) (err error) {
+	if !ofCrawl(s) {
 		if s, err = f.spelled(s); err != nil {
 			return fmt.Errorf("frontier: %s: %w", what, err)
 		}
@@ -231,22 +186,22 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) (e
 			return true
 		})
 	}
-	if err == nil && s.domain && r.Limits.Waiting > 0 {
+	if err == nil && s.Hosts().Domain && r.Limits.Waiting > 0 {
 		err = f.countDomain(s)
 	}
 	return err
 }
 
 // beginRuleLocked makes o set the rule of a scope, which was checked.
-func (f *Frontier) beginRuleLocked(o *op, s Scope, r *Rule) {
-	if s.ofCrawl {
-		x := &row.Crawl{ID: s.crawl, CrawlSettings: r.ofCrawl()}
+func (f *Frontier) beginRuleLocked(o *op, s scope.Scope, r *Rule) {
+	if id, ok := s.Crawl(); ok {
+		x := &row.Crawl{ID: id, CrawlSettings: r.ofCrawl()}
 		o.rows = append(o.rows, f.controls.BeginCrawl(x, f.token, f.last)...)
 		o.rule = func() { f.controls.EnforceCrawl(x, f.token, f.last) }
 		o.unrule = func() { f.controls.DropCrawl(x) }
 		return
 	}
-	x := &control.Rule{Scope: s.stored(), Rule: r.stored(), Block: r.BlockedUntil}
+	x := &control.Rule{Scope: s.Hosts(), Rule: r.stored(), Block: r.BlockedUntil}
 	o.rows = append(o.rows, f.controls.Begin(x, f.token, f.last)...)
 	o.rule = func() { f.announceLocked(f.controls.Enforce(x, f.token, f.last), x) }
 	o.unrule = func() { f.controls.Drop(x) }
@@ -262,7 +217,7 @@ func (s *shard) announceLocked(was control.Rule, is *control.Rule) {
 		}
 	}
 	old, r := ruleIn(was), ruleIn(*is)
-	say(r.Paused == On && old.Paused != On, "paused", time.Time{})
+	say(r.Paused == scope.On && old.Paused != scope.On, "paused", time.Time{})
 	say(r.Held && !old.Held, "held", time.Time{})
 	say(!r.BlockedUntil.IsZero() && !r.BlockedUntil.Equal(old.BlockedUntil), "blocked", r.BlockedUntil)
 }
@@ -278,8 +233,8 @@ func (s *shared) hostKey(name string) (string, error) {
 
 // CheckScope returns an error for a scope that can contain no host. Controls and Scan refuse
 // such a scope, and views of hosts find nothing.
-func (f *Frontier) CheckScope(s Scope) error {
-	if s.ofCrawl {
+func (f *Frontier) CheckScope(s scope.Scope) error {
+	if ofCrawl(s) {
 		return nil
 	}
 	if _, err := f.spelled(s); err != nil {
@@ -289,31 +244,37 @@ func (f *Frontier) CheckScope(s Scope) error {
 }
 
 // spelled returns a scope that a control is given as rules name it, or says what is wrong with it.
-func (s *shared) spelled(scope Scope) (Scope, error) {
-	if scope.ofCrawl {
-		return scope, errors.New("a crawl is no scope of hosts")
+func (s *shared) spelled(of scope.Scope) (scope.Scope, error) {
+	if ofCrawl(of) {
+		return of, errors.New("a crawl is no scope of hosts")
 	}
-	if err := scope.check(); err != nil || !scope.named {
-		return scope, err
+	x := of.Hosts()
+	if err := x.Check(); err != nil || !x.Named {
+		return of, err
 	}
-	if scope.domain && !s.ownKeys {
-		if bare := strings.TrimPrefix(strings.TrimPrefix(scope.name, "*"), "."); bare == "" {
-			return scope, fmt.Errorf("domain %q; want a name without *, or All for all hosts", scope.name)
-		} else if bare != scope.name {
-			return scope, fmt.Errorf("domain %q; want %q", scope.name, bare)
+	if x.Domain && !s.ownKeys {
+		if bare := strings.TrimPrefix(strings.TrimPrefix(x.Name, "*"), "."); bare == "" {
+			return of, fmt.Errorf("domain %q; want a name without *, or All for all hosts", x.Name)
+		} else if bare != x.Name {
+			return of, fmt.Errorf("domain %q; want %q", x.Name, bare)
 		}
 	}
-	key, err := s.hostKey(scope.name)
+	key, err := s.hostKey(x.Name)
 	if err == nil {
-		scope.name = key
+		x.Name = key
 	}
-	return scope, err
+	return scope.Of(x), err
+}
+
+func ofCrawl(s scope.Scope) bool {
+	_, ok := s.Crawl()
+	return ok
 }
 
 // scopeSeen is spelled for views: with a name that no host can have they find nothing.
-func (s *shared) scopeSeen(scope Scope) Scope {
-	scope, _ = s.spelled(scope)
-	return scope
+func (s *shared) scopeSeen(of scope.Scope) scope.Scope {
+	of, _ = s.spelled(of)
+	return of
 }
 
 // hostSeen is hostKey for views.
@@ -408,7 +369,7 @@ func (s *shard) orderHosts() {
 // sweepHosts calls fn with the hosts in memory of a scope, in domain order, a few under
 // one lock. Hosts that come or go meanwhile may be missed. fn may change the host, but
 // not end it; it returns false to see the same host again under another lock.
-func (f *Frontier) sweepHosts(s Scope, fn func(id uint32, now int64) (done bool)) error {
+func (f *Frontier) sweepHosts(s scope.Scope, fn func(id uint32, now int64) (done bool)) error {
 	f.orderHosts()
 	var ids []uint32
 	for key, more := "", true; more; {
@@ -416,7 +377,7 @@ func (f *Frontier) sweepHosts(s Scope, fn func(id uint32, now int64) (done bool)
 			return err
 		}
 		c := f.core
-		ids = c.HostsIn(ids[:0], s.stored(), key, sweepAtOnce)
+		ids = c.HostsIn(ids[:0], s.Hosts(), key, sweepAtOnce)
 		more = len(ids) == sweepAtOnce
 		for _, id := range ids {
 			at := string(c.OrderKey(nil, id)) // fn may let it go

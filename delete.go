@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -32,14 +33,14 @@ import (
 // removed; if ctx ends that wait, it returns how many so far, and no error. Scheduled URLs on disk are
 // removed later. Until they are found, Stats count dead URLs as waiting or scheduled, and Next waits
 // for the search instead of returning ErrExhausted. The scope need not have any hosts.
-func (f *Frontier) Delete(ctx context.Context, s Scope) (int64, error) {
+func (f *Frontier) Delete(ctx context.Context, s scope.Scope) (int64, error) {
 	return f.DeleteWith(ctx, DeleteOptions{Scope: s})
 }
 
 // DeleteOptions say what DeleteWith deletes. The zero value means all URLs.
 type DeleteOptions struct {
-	Scope  Scope    // of hosts, or a crawl; zero is All()
-	Crawls []uint32 // of the scope's hosts only the URLs of these crawls; nil means all, and an empty list is an error
+	Scope  scope.Scope // of hosts, or a crawl; zero is All()
+	Crawls []uint32    // of the scope's hosts only the URLs of these crawls; nil means all, and an empty list is an error
 
 	// Forget makes unknown what is deleted, and all other URLs that these hosts have had in these
 	// crawls: Add admits them again, as new. It takes effect when DeleteWith begins, unless that fails.
@@ -52,23 +53,23 @@ type DeleteOptions struct {
 // crawl is deleted in a commit; after an error, some of them may be.
 func (f *Frontier) DeleteWith(ctx context.Context, o DeleteOptions) (n int64, err error) {
 	s := o.Scope
-	if s.ofCrawl {
+	if id, ok := s.Crawl(); ok {
 		if o.Crawls != nil {
 			return 0, fmt.Errorf("frontier: delete: the scope is %v, and there are Crawls; want one of them", s)
 		}
-		s, o.Crawls = All(), []uint32{s.crawl}
+		s, o.Crawls = scope.All(), []uint32{id}
 	}
 	if s, err = f.spelled(s); err != nil {
 		return 0, fmt.Errorf("frontier: delete: %w", err)
 	}
 	if o.Crawls == nil {
-		return f.delete(ctx, tombstone.NewDeletion(row.Deletion{Scope: s.stored()}), o.Forget)
+		return f.delete(ctx, tombstone.NewDeletion(row.Deletion{Scope: s.Hosts()}), o.Forget)
 	}
 	if len(o.Crawls) == 0 {
 		return 0, fmt.Errorf("frontier: delete: %w", errNoCrawls)
 	}
 	for _, crawl := range o.Crawls {
-		removed, err := f.delete(ctx, tombstone.NewDeletion(row.Deletion{Scope: s.stored(), OfCrawl: true, Crawl: crawl}), o.Forget)
+		removed, err := f.delete(ctx, tombstone.NewDeletion(row.Deletion{Scope: s.Hosts(), OfCrawl: true, Crawl: crawl}), o.Forget)
 		n += removed
 		if err != nil {
 			return n, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -23,16 +24,16 @@ var deleteOptions = frontier.Options{Delay: frontier.FixedDelay(time.Second), Re
 func TestDeleteContainsWhatTheScopeDoes(t *testing.T) {
 	urls := []string{"http://a.example/1", "http://b.a.example/1", "http://b.a.example/2", "http://xa.example/1", "http://127.0.0.1/", "http://other.test/"}
 	for _, x := range []struct {
-		scope frontier.Scope
+		scope scope.Scope
 		left  []string
 	}{
-		{frontier.Host("a.example"), urls[1:]},
-		{frontier.Domain("a.example"), urls[3:]},
-		{frontier.Domain("example"), urls[4:]},
-		{frontier.Host("127.0.0.1"), append(urls[:4:4], urls[5])},
-		{frontier.Domain("0.1"), urls},
-		{frontier.Host("nobody.example"), urls},
-		{frontier.All(), nil},
+		{scope.Host("a.example"), urls[1:]},
+		{scope.Domain("a.example"), urls[3:]},
+		{scope.Domain("example"), urls[4:]},
+		{scope.Host("127.0.0.1"), append(urls[:4:4], urls[5])},
+		{scope.Domain("0.1"), urls},
+		{scope.Host("nobody.example"), urls},
+		{scope.All(), nil},
 	} {
 		t.Run(x.scope.String(), func(t *testing.T) {
 			harness.InBothWorlds(t, deleteOptions, func(t *testing.T, w *harness.World) {
@@ -52,7 +53,7 @@ func TestDeleteContainsWhatTheScopeDoes(t *testing.T) {
 func TestDeleteIsForWhatCameBefore(t *testing.T) {
 	harness.InBothWorlds(t, deleteOptions, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1", "http://a.example/2")
-		w.Deleted(2, frontier.Domain("example"))
+		w.Deleted(2, scope.Domain("example"))
 		w.Add("http://a.example/3")
 		n, err := w.F.Add(context.Background(), frontier.Entry{URL: "http://a.example/1", Force: true})
 		require.NoError(t, err)
@@ -65,7 +66,7 @@ func TestDeleteLeavesClocks(t *testing.T) {
 	harness.InBothWorlds(t, deleteOptions, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1", "http://a.example/2")
 		w.Fetched(w.NextIs(0, "http://a.example/1"), 0, frontier.Outcome{CrawlDelay: 5 * time.Second})
-		w.Deleted(1, frontier.Host("a.example"))
+		w.Deleted(1, scope.Host("a.example"))
 		w.Add("http://a.example/3")
 		w.NextIs(5*time.Second, "http://a.example/3")
 	})
@@ -92,7 +93,7 @@ func TestDeleteOfLeasedURL(t *testing.T) {
 			harness.InBothWorlds(t, deleteOptions, func(t *testing.T, w *harness.World) {
 				w.Add("http://a.example/1", "http://a.example/2")
 				l := w.Next()
-				w.Deleted(1, frontier.Host("a.example"))
+				w.Deleted(1, scope.Host("a.example"))
 				require.EqualValues(t, 1, w.F.Stats().Leased)
 				w.Add("http://a.example/3")
 				_, _, err := w.TryNext()
@@ -114,7 +115,7 @@ func TestDeleteOfLeasedURLThatIsForced(t *testing.T) {
 		w.Add("http://a.example/1", "http://b.example/1")
 		a, b := w.Next(), w.Next()
 		force(a.Entry.URL)
-		w.Deleted(0, frontier.Domain("example"))
+		w.Deleted(0, scope.Domain("example"))
 		force(b.Entry.URL)
 		w.Fetched(a, 0, frontier.Outcome{})
 		w.Fetched(b, 0, frontier.Outcome{})
@@ -137,7 +138,7 @@ func TestDeleteOfScheduledURLs(t *testing.T) {
 			}
 			w.Clock.Advance(time.Minute)
 		}
-		n, err := w.F.Delete(context.Background(), frontier.Domain("a.example"))
+		n, err := w.F.Delete(context.Background(), scope.Domain("a.example"))
 		require.NoError(t, err)
 		if w.Machine == nil {
 			require.EqualValues(t, 1500, n)
@@ -160,7 +161,7 @@ func TestDeleteOfACrawl(t *testing.T) {
 		}
 		_, err := w.F.Add(context.Background(), entries...)
 		require.NoError(t, err)
-		n, err := w.F.Delete(context.Background(), frontier.Crawl(1))
+		n, err := w.F.Delete(context.Background(), scope.Crawl(1))
 		require.NoError(t, err)
 		require.EqualValues(t, 20, n)
 		require.NoError(t, w.F.Check())
@@ -185,7 +186,7 @@ func onDisk(t *testing.T, n int, hosts ...string) *harness.World {
 
 func TestDeleteOnDisk(t *testing.T) {
 	w := onDisk(t, 1000, "a.example", "b.example", "c.test")
-	w.Deleted(2000, frontier.Domain("example"))
+	w.Deleted(2000, scope.Domain("example"))
 	w.Add("http://a.example/new")
 	require.NoError(t, w.F.Check())
 	require.Len(t, w.LeaseAll(), 1001)
@@ -212,7 +213,7 @@ func TestDeleteLasts(t *testing.T) {
 			w.Add("http://a.example/log", "http://c.test/log")
 			leased := w.Next()
 			require.Equal(t, "http://a.example/0", leased.Entry.URL)
-			w.Deleted(200, frontier.Domain("example"))
+			w.Deleted(200, scope.Domain("example"))
 			w.Add("http://a.example/new")
 			w = end(w)
 			w.Add("http://b.example/new")
@@ -229,7 +230,7 @@ func TestDeletionsAreDropped(t *testing.T) {
 	w := onDisk(t, 10, "a.example", "b.test")
 	l := w.Next()
 	require.Equal(t, "a.example", l.Host)
-	w.Deleted(9, frontier.Host("a.example"))
+	w.Deleted(9, scope.Host("a.example"))
 	require.NoError(t, hook.Of(w.F).MoveNow(true))
 	require.Equal(t, 1, w.F.Deletions(), "a lease has one of its URLs")
 	w = w.Killed()
@@ -248,18 +249,18 @@ func TestDeleteWithBadInput(t *testing.T) {
 	w.Add("http://a.example/")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := w.F.Delete(ctx, frontier.All())
+	_, err := w.F.Delete(ctx, scope.All())
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = w.F.Delete(context.Background(), frontier.Host(""))
+	_, err = w.F.Delete(context.Background(), scope.Host(""))
 	require.ErrorContains(t, err, "0 bytes")
-	_, err = w.F.Delete(context.Background(), frontier.Domain(string(make([]byte, 256))))
+	_, err = w.F.Delete(context.Background(), scope.Domain(string(make([]byte, 256))))
 	require.ErrorContains(t, err, "256 bytes")
 	require.Len(t, w.LeaseAll(), 1, "nothing has changed")
 	f := w.F
 	require.NoError(t, f.Close())
-	_, err = f.Delete(context.Background(), frontier.All())
+	_, err = f.Delete(context.Background(), scope.All())
 	require.ErrorIs(t, err, frontier.ErrClosed)
-	_, err = f.Delete(context.Background(), frontier.Crawl(1))
+	_, err = f.Delete(context.Background(), scope.Crawl(1))
 	require.ErrorIs(t, err, frontier.ErrClosed)
 }
 
@@ -269,7 +270,7 @@ func TestDeletedURLWhoseEndFails(t *testing.T) {
 	w := harness.NewStoredWorld(t, deleteOptions, spill.Options{})
 	w.Add("http://a.example/1", "http://b.example/1")
 	l := w.Next()
-	w.Deleted(0, frontier.Host(l.Host))
+	w.Deleted(0, scope.Host(l.Host))
 	require.NoError(t, hook.Of(w.F).MoveNow(true))
 	require.EqualValues(t, 1, w.F.Stats().Waiting)
 	w.Machine.Faults.FailNth(spilltest.Write, 1, harness.ErrDisk)
@@ -311,7 +312,7 @@ func TestDeleteMeetsTheEndOfALease(t *testing.T) {
 						},
 						func() *harness.Call {
 							return harness.Start(func() (frontier.Lease, error) {
-								_, err := w.F.Delete(t.Context(), frontier.Host(l.Host))
+								_, err := w.F.Delete(t.Context(), scope.Host(l.Host))
 								return frontier.Lease{}, err
 							})
 						})...)
@@ -339,11 +340,11 @@ func TestDeleteOfPausedHosts(t *testing.T) {
 	harness.InBothWorlds(t, deleteOptions, func(t *testing.T, w *harness.World) {
 		w.Add(harness.UrlsOf("a.example", 3)...)
 		w.Add(harness.UrlsOf("b.test", 2)...)
-		require.NoError(t, w.F.Pause(frontier.All()))
+		require.NoError(t, w.F.Pause(scope.All()))
 		w.Held(5)
-		w.Deleted(3, frontier.Domain("example"))
+		w.Deleted(3, scope.Domain("example"))
 		w.Held(2)
-		require.NoError(t, w.F.Resume(frontier.All()))
+		require.NoError(t, w.F.Resume(scope.All()))
 		require.Len(t, w.LeaseAll(), 2)
 	})
 }
@@ -353,11 +354,11 @@ func TestDeleteOfLeasedURLTwice(t *testing.T) {
 	harness.InBothWorlds(t, deleteOptions, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1")
 		l := w.Next()
-		w.Deleted(0, frontier.All())
+		w.Deleted(0, scope.All())
 		n, err := w.F.Add(context.Background(), frontier.Entry{URL: l.Entry.URL, Force: true})
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
-		w.Deleted(0, frontier.All())
+		w.Deleted(0, scope.All())
 		w.Fetched(l, 0, frontier.Outcome{})
 		require.Empty(t, w.LeaseAll())
 	})
@@ -367,7 +368,7 @@ func TestDeleteOfLeasedURLTwice(t *testing.T) {
 func TestURLBehindADeletedOne(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1")
-		sweep := w.F.DeleteUnswept(frontier.Host("a.example"))
+		sweep := w.F.DeleteUnswept(scope.Host("a.example"))
 		w.Add("http://a.example/2")
 		sweep()
 		hook.Of(w.F).Sweep()
@@ -391,7 +392,7 @@ func TestDeletedURLsAreNotHandedOut(t *testing.T) {
 			w.Add(harness.UrlsOf("a.example", 100)...)
 			w.Add(harness.UrlsOf("b.test", 3)...)
 			move(w)
-			sweep := w.F.DeleteUnswept(frontier.Domain("example"))
+			sweep := w.F.DeleteUnswept(scope.Domain("example"))
 			w.Add("http://a.example/new")
 			for n := 0; n < 3; {
 				l, at, err := w.TryNext()
@@ -425,7 +426,7 @@ func TestDeletionLaysNoOtherHostAside(t *testing.T) {
 	w.Fetched(w.NextIs(0, "http://a.example/0"), 0, frontier.Outcome{})
 	w.Reopen()
 	w.Clock.Advance(time.Hour)
-	sweep := w.F.DeleteUnswept(frontier.Host("b.test"))
+	sweep := w.F.DeleteUnswept(scope.Host("b.test"))
 	l, _, err := w.TryNext()
 	require.NoError(t, err)
 	require.Equal(t, "http://a.example/1", l.Entry.URL)
@@ -439,7 +440,7 @@ func TestHostLeftToASweepThatHasBeenThere(t *testing.T) {
 	harness.InBothWorlds(t, deleteOptions, func(t *testing.T, w *harness.World) {
 		w.Add(harness.UrlsOf("a.example", 3)...)
 		w.Add(harness.UrlsOf("b.test", 2)...)
-		sweep := w.F.DeleteUnswept(frontier.Host("b.test"))
+		sweep := w.F.DeleteUnswept(scope.Host("b.test"))
 		w.F.LayAside("a.example")
 		sweep()
 		require.NoError(t, w.F.Check())
@@ -484,7 +485,7 @@ func TestDeletedURLThatIsBeingRead(t *testing.T) {
 		next := s.StartNext(t.Context())
 		require.True(t, next.Waits())
 		deletion := harness.Start(func() (frontier.Lease, error) {
-			_, err := w.F.Delete(t.Context(), frontier.Host("a.example"))
+			_, err := w.F.Delete(t.Context(), scope.Host("a.example"))
 			return frontier.Lease{}, err
 		})
 		require.True(t, deletion.Waits(), "for the read")

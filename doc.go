@@ -82,7 +82,7 @@
 //
 // An operator controls a host, a domain or all hosts through a [Rule]. For each setting
 // the most specific rule of a host applies: its own, then that of its closest domain, and
-// so on up to that of [All]. [Frontier.UpdateRule], [Frontier.Pause] and
+// so on up to that of scope.All. [Frontier.UpdateRule], [Frontier.Pause] and
 // [Frontier.BlockUntil] change one rule. The change is durable when they return, and
 // applies to the very next hand-out. Leases that are out are not affected. A host that a
 // rule withholds is found when its turn comes, and put aside until a rule releases it: no
@@ -91,7 +91,7 @@
 //
 // Limits bound what all hosts of a scope may do together (Rule.Limits; those of all scopes
 // around a host apply), what each of them may do alone (Rule.HostLimits; the most specific
-// apply), and what a crawl may do ([Crawl]). They bound waiting URLs and depth, and, per
+// apply), and what a crawl may do (scope.Crawl). They bound waiting URLs and depth, and, per
 // period if one is set, hand-outs, bytes and failures. Add refuses entries that are too
 // deep or too many, and reports them. A host or crawl that has used up another limit is
 // withheld as if paused, until a new period, a higher limit, or Clear. Counts are durable
@@ -222,7 +222,7 @@ package frontier
 //
 // What operators say:
 //
-//	controls.go     Scope; Pause, BlockUntil, UpdateRule, Forget    -> control: changes under way
+//	controls.go     Pause, BlockUntil, UpdateRule, Forget    -> control: changes under way
 //	rules.go        Rule; settings of groups of hosts               -> control: what is in force; rule; mercator: hosts that are withheld
 //	limits.go       limits                                          -> limit, quota
 //	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count; mercator: gathering it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 )
@@ -27,7 +28,7 @@ func ExampleFrontier_Pause() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = errors.Join(f.Pause(frontier.Domain("a.example")), f.Resume(frontier.Host("api.a.example")))
+	err = errors.Join(f.Pause(scope.Domain("a.example")), f.Resume(scope.Host("api.a.example")))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func ExampleFrontier_Pause() {
 	if held, ok := errors.AsType[*frontier.HeldError](err); ok {
 		fmt.Println("held back:", held.Held)
 	}
-	if err := f.Clear(frontier.Domain("a.example")); err != nil { // or Resume
+	if err := f.Clear(scope.Domain("a.example")); err != nil { // or Resume
 		log.Fatal(err)
 	}
 	lease, err = f.Next(ctx)
@@ -66,7 +67,7 @@ func ExampleFrontier_BlockUntil() {
 	if _, err := f.Add(ctx, frontier.Entry{URL: "http://www.a.example/"}); err != nil {
 		log.Fatal(err)
 	}
-	if err := f.BlockUntil(frontier.Domain("a.example"), clock.Now().Add(16*time.Hour)); err != nil {
+	if err := f.BlockUntil(scope.Domain("a.example"), clock.Now().Add(16*time.Hour)); err != nil {
 		log.Fatal(err)
 	}
 	h, err := inspect.New(f).Host(ctx, "www.a.example")
@@ -87,11 +88,11 @@ func ExampleFrontier_UpdateRule() {
 	}
 	defer f.Close()
 	err = errors.Join(
-		f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FactorDelay(20, 2*time.Second, time.Minute) }),
-		f.UpdateRule(frontier.Domain("mine.example"), func(r *frontier.Rule) {
+		f.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Delay = frontier.FactorDelay(20, 2*time.Second, time.Minute) }),
+		f.UpdateRule(scope.Domain("mine.example"), func(r *frontier.Rule) {
 			r.Delay, r.Concurrency = frontier.FixedDelay(50*time.Millisecond), 4
 		}),
-		f.UpdateRule(frontier.Host("old.mine.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(10 * time.Second) }),
+		f.UpdateRule(scope.Host("old.mine.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(10 * time.Second) }),
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -122,8 +123,8 @@ func ExampleFrontier_UpdateRule_limits() {
 		log.Fatal(err)
 	}
 	defer f.Close()
-	a := frontier.Domain("a.example")
-	if err := f.UpdateRule(a, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 2, Period: 24 * time.Hour} }); err != nil {
+	a := scope.Domain("a.example")
+	if err := f.UpdateRule(a, func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 2, Period: 24 * time.Hour} }); err != nil {
 		log.Fatal(err)
 	}
 	for i := range 5 {
@@ -193,8 +194,8 @@ func ExampleFrontier_UpdateRule_priority() {
 		log.Fatal(err)
 	}
 	err = errors.Join(
-		f.UpdateRule(frontier.Host("c.example"), func(r *frontier.Rule) { r.Priority = 8 }),
-		f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Priorities[5] = 1 }), // those of 5 are served as of 1
+		f.UpdateRule(scope.Host("c.example"), func(r *frontier.Rule) { r.Priority = 8 }),
+		f.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Priorities[5] = 1 }), // those of 5 are served as of 1
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -227,7 +228,7 @@ func ExampleFrontier_Delete() {
 	if _, err := f.Add(ctx, entries...); err != nil {
 		log.Fatal(err)
 	}
-	n, err := f.Delete(ctx, frontier.Domain("trap.example"))
+	n, err := f.Delete(ctx, scope.Domain("trap.example"))
 	fmt.Println(n, err)
 	n2, err := f.Add(ctx, entries...)
 	fmt.Println(n2, err, f.Stats().Waiting)
@@ -244,7 +245,7 @@ func ExampleCrawl() {
 		log.Fatal(err)
 	}
 	defer f.Close()
-	err = f.UpdateRule(frontier.Crawl(2), func(r *frontier.Rule) { // crawl 1 has Weight 1
+	err = f.UpdateRule(scope.Crawl(2), func(r *frontier.Rule) { // crawl 1 has Weight 1
 		r.Weight, r.Limits.Served = 3, 30
 	})
 	if err != nil {
@@ -270,7 +271,7 @@ func ExampleCrawl() {
 		s, _ := inspect.New(f).Crawl(id)
 		fmt.Println("crawl", id, "has had", s.HandedOut, "and has", s.Waiting)
 	}
-	n, err := f.Delete(ctx, frontier.Crawl(1))
+	n, err := f.Delete(ctx, scope.Crawl(1))
 	fmt.Println(n, "deleted,", err)
 	// Output:
 	// crawl 1 has had 10 and has 90
@@ -355,9 +356,9 @@ func ExampleFrontier_CheckScope() {
 		log.Fatal(err)
 	}
 	defer f.Close()
-	fmt.Println(f.CheckScope(frontier.Domain("example.org")))
-	fmt.Println(f.CheckScope(frontier.Host("Bücher.Example.")))
-	fmt.Println(f.CheckScope(frontier.Host("example.org:80")))
+	fmt.Println(f.CheckScope(scope.Domain("example.org")))
+	fmt.Println(f.CheckScope(scope.Host("Bücher.Example.")))
+	fmt.Println(f.CheckScope(scope.Host("example.org:80")))
 	// Output:
 	// <nil>
 	// <nil>
@@ -372,11 +373,11 @@ func ExampleFrontier_UpdateRule_hostLimits() {
 		log.Fatal(err)
 	}
 	err = errors.Join(
-		f.UpdateRule(frontier.All(), func(r *frontier.Rule) {
-			r.HostLimits = frontier.Limits{Served: 2, Period: 24 * time.Hour, Waiting: 3}
+		f.UpdateRule(scope.All(), func(r *frontier.Rule) {
+			r.HostLimits = scope.Limits{Served: 2, Period: 24 * time.Hour, Waiting: 3}
 		}),
-		f.UpdateRule(frontier.Host("big.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1_000_000} }), // an exception
-		f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Bytes: 1 << 40} }),          // of all of them together
+		f.UpdateRule(scope.Host("big.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1_000_000} }), // an exception
+		f.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Bytes: 1 << 40} }),          // of all of them together
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -396,7 +397,7 @@ func ExampleFrontier_UpdateRule_hostLimits() {
 		log.Fatal(err)
 	}
 	fmt.Println(h.Waiting, "waits; reason:", h.Reason, "for", h.Until.Sub(h.Used.Since))
-	used, _ := inspect.New(f).Used(frontier.Domain("example"))
+	used, _ := inspect.New(f).Used(scope.Domain("example"))
 	fmt.Println(used.Served, "pages,", used.Bytes, "bytes")
 	if err := f.Close(); err != nil {
 		log.Fatal(err)
@@ -503,7 +504,7 @@ func ExampleFrontier_DeleteWith() {
 			log.Fatal(err)
 		}
 	}
-	n, err := f.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host("a.example"), Crawls: []uint32{1}})
+	n, err := f.DeleteWith(ctx, frontier.DeleteOptions{Scope: scope.Host("a.example"), Crawls: []uint32{1}})
 	fmt.Println(n, err, f.Stats().Waiting)
 	// Output:
 	// 1 <nil> 1

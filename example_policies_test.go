@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 )
@@ -242,7 +243,7 @@ func Example_politeness() {
 	}
 	defer f.Close()
 	// A site of your own:
-	err = f.UpdateRule(frontier.Domain("mine.example"), func(r *frontier.Rule) {
+	err = f.UpdateRule(scope.Domain("mine.example"), func(r *frontier.Rule) {
 		r.Delay, r.Concurrency = frontier.FixedDelay(50*time.Millisecond), 4
 	})
 	if err != nil {
@@ -250,7 +251,7 @@ func Example_politeness() {
 	}
 	// A site that complains, and a hoster that does:
 	err = errors.Join(
-		f.Pause(frontier.Domain("theirs.example")),
+		f.Pause(scope.Domain("theirs.example")),
 		f.SetGroup("203.0.113.7", frontier.GroupSettings{Delay: frontier.FixedDelay(10 * time.Second)}),
 	)
 	if err != nil {
@@ -258,18 +259,18 @@ func Example_politeness() {
 	}
 	// A site that is larger than you want:
 	err = errors.Join(
-		f.UpdateRule(frontier.All(), func(r *frontier.Rule) {
-			r.HostLimits = frontier.Limits{Served: 1000, Period: 24 * time.Hour}
+		f.UpdateRule(scope.All(), func(r *frontier.Rule) {
+			r.HostLimits = scope.Limits{Served: 1000, Period: 24 * time.Hour}
 		}),
-		f.UpdateRule(frontier.Domain("theirs.example"), func(r *frontier.Rule) {
-			r.Limits = frontier.Limits{Served: 100_000}
+		f.UpdateRule(scope.Domain("theirs.example"), func(r *frontier.Rule) {
+			r.Limits = scope.Limits{Served: 100_000}
 		}),
 	)
 	if err != nil {
 		log.Fatal(err)
 	}
 	for s, r := range f.Rules() {
-		fmt.Println(s, r.Delay != nil, r.Concurrency, r.Paused == frontier.On, r.Limits.Served, r.HostLimits.Served)
+		fmt.Println(s, r.Delay != nil, r.Concurrency, r.Paused == scope.On, r.Limits.Served, r.HostLimits.Served)
 	}
 	// Output:
 	// * false 0 false 0 1000

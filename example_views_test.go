@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/event"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // All figures. A log line shows them too (slog.Info("crawl", "frontier", s)), and
@@ -86,7 +87,7 @@ func ExampleFrontier_Export() {
 	if _, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/"}); err != nil {
 		log.Fatal(err)
 	}
-	if err := f.Pause(frontier.Domain("b.example")); err != nil {
+	if err := f.Pause(scope.Domain("b.example")); err != nil {
 		log.Fatal(err)
 	}
 	var export bytes.Buffer

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -94,7 +95,7 @@ type exporter struct {
 	f       *Frontier
 	ctx     context.Context
 	steps   int
-	scope   Scope         // of a Scan
+	scope   scope.Scope   // of a Scan
 	deleted tombstone.Set // that the store has
 	numbers tombstone.Forgotten
 
@@ -143,7 +144,7 @@ func (x *exporter) Delete(key string, value []byte) error {
 
 // Deleted reports whether a record fell to a deletion, or is not wanted.
 func (x *exporter) Deleted(q *storage.Queue, seq uint64) bool {
-	return !x.scope.contains(q.Host, q.Crawl) || seq <= x.deleted.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
+	return !x.scope.Contains(q.Host, q.Crawl) || seq <= x.deleted.Of(hostkey.Bytes(q.Host), q.Crawl).Seq
 }
 
 // Forgot takes the row of what was forgotten.
@@ -437,7 +438,7 @@ func (x *exporter) copyURLLocked(qid uint32, due int64, r record.Resident) error
 		return nil
 	}
 	host := hostkey.String(c.Name(c.Hosts.At(q.Host)))
-	if !x.scope.contains(host, c.CrawlNumber(q)) {
+	if !x.scope.Contains(host, c.CrawlNumber(q)) {
 		return nil
 	}
 	return x.url(&storage.Queue{Host: host, Crawl: c.CrawlNumber(q), Priority: q.Priority}, due, r.Body())
@@ -451,7 +452,7 @@ func (x *exporter) copyUsedLocked(of limit.Subject, take func(storage.Row)) {
 }
 
 // scan calls take with every record of a scope.
-func (f *Frontier) scan(ctx context.Context, s Scope, take func(q *storage.Queue, due int64, body []byte) error) (err error) {
+func (f *Frontier) scan(ctx context.Context, s scope.Scope, take func(q *storage.Queue, due int64, body []byte) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Homeless returns how many bytes of records in memory have no home in a block.
@@ -31,8 +32,8 @@ func (f *Frontier) Deletions() int {
 
 // DeleteUnswept puts the deletion of a scope in force, and leaves it to hand-outs to find
 // what is dead until sweep is called.
-func (f *Frontier) DeleteUnswept(s Scope) (sweep func()) {
-	return f.deleteUnswept(tombstone.NewDeletion(row.Deletion{Scope: s.stored()}))
+func (f *Frontier) DeleteUnswept(s scope.Scope) (sweep func()) {
+	return f.deleteUnswept(tombstone.NewDeletion(row.Deletion{Scope: s.Hosts()}))
 }
 
 // LayAside leaves a host to a sweep, as a hand-out does that finds its next URL dead.

@@ -71,9 +71,6 @@ func (s *shard) moreLocked(now int64) bool { return s.core.NextEvent(now) <= now
 // Selector chooses the priority of the next hand-out: see selector.Selector.
 type Selector = selector.Selector
 
-// SelectorFunc makes a function a Selector.
-type SelectorFunc = selector.Func
-
 // chooseBy asks the selector. The lock is held, so code of the user's runs in a goroutine of its own,
 // and what it panics with, or that it calls runtime.Goexit, becomes a value.
 func chooseBy(s Selector) func(available []int) (p int, panicked any) {

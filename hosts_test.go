@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -49,10 +50,10 @@ func TestHostOrder(t *testing.T) {
 			}
 			require.NoError(t, f.Check())
 		}
-		s := rapid.SampledFrom([]Scope{All(), Host(name.Draw(t, "of")), Domain(name.Draw(t, "of"))}).Draw(t, "scope")
+		s := rapid.SampledFrom([]scope.Scope{scope.All(), scope.Host(name.Draw(t, "of")), scope.Domain(name.Draw(t, "of"))}).Draw(t, "scope")
 		var want, got []string
 		for id := uint32(1); id <= f.core.Hosts.Top; id++ {
-			if h := f.core.Hosts.At(id); h.NameLen > 0 && s.stored().Contains(string(f.core.Name(h))) {
+			if h := f.core.Hosts.At(id); h.NameLen > 0 && s.Hosts().Contains(string(f.core.Name(h))) {
 				want = append(want, string(f.core.Name(h)))
 			}
 		}

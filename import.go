@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -180,18 +181,18 @@ func (im *importer) Crawl(c *row.Crawl) error {
 		return err
 	}
 	im.done.Crawls++
-	return dump.Stop(im.f.changeRule("set rule", Crawl(c.ID), func(r *Rule) error { *r = rule; return nil }))
+	return dump.Stop(im.f.changeRule("set rule", scope.Crawl(c.ID), func(r *Rule) error { *r = rule; return nil }))
 }
 
 // Rule takes the rule of a scope.
-func (im *importer) Rule(scope row.Scope, stored *row.Rule) error {
+func (im *importer) Rule(of row.Scope, stored *row.Rule) error {
 	f := im.f
 	now := f.opts.Clock.Now()
 	r := ruleStored(stored)
 	if !r.BlockedUntil.After(now) {
 		r.BlockedUntil = time.Time{}
 	}
-	s, err := f.spelled(scopeStored(scope))
+	s, err := f.spelled(scope.Of(of))
 	if err := errors.Join(err, f.checkRule(s, &r, now)); err != nil || im.dry {
 		return err
 	}

@@ -10,7 +10,6 @@ package frontier
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/faults"
@@ -21,46 +20,15 @@ import (
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/unit"
+	"github.com/seed-7440039f/frontier/scope"
 )
-
-// Limits bound what may be done. Zero fields do not.
-//
-// There are two kinds. Rule.Limits bound what the hosts of a scope do together; those of all scopes
-// that contain a host apply, not only the most specific. Rule.HostLimits bound what each host of a
-// scope does alone; only the most specific apply, as a whole: to exempt a host from those of a wider
-// scope, give it limits too high to be reached. For the scope of a Crawl, Rule.Limits bound that crawl,
-// independently of its hosts; a crawl that has reached one is not chosen for hand-outs.
-//
-// A period begins with the first hand-out, byte or failure that counts after the end of the one before,
-// with counts of zero. Limits may be set below what is already used: they are then reached. While a
-// scope, host or crawl has no Limits nothing is counted for it, and earlier counts may be forgotten.
-type Limits struct {
-	// Waiting is the number of URLs that may wait: Add refuses more. Leased and scheduled
-	// URLs do not count, and entries whose time lies in the future are not refused: URLs
-	// that become due, fail or are handed back always have room.
-	Waiting int64
-	// Served is the number of URLs that may be handed out. One that comes back
-	// uncontacted does not count.
-	Served int64
-	// Bytes is the number of bytes that may be transferred (Outcome.Bytes). They are
-	// counted when a lease ends, so leases that are out may exceed the limit.
-	Bytes int64
-	// Errors is the number of contacts that may fail: Done with Failed, and leases that
-	// expire. They are counted when the lease ends.
-	Errors int64
-	// Depth is the greatest Entry.Depth that Add admits.
-	Depth int
-	// Period is the time after which Served, Bytes and Errors are counted from zero
-	// again, 1 ms to 100 years. Zero means never.
-	Period time.Duration
-}
 
 // ErrLimit is wrapped by the *EntryErrors of entries that Limits.Waiting or
 // Limits.Depth refused. Such a URL is not known: it may be added later.
 var ErrLimit = errors.New("limit reached")
 
 // check returns an error for invalid limits.
-func (l *Limits) check(name string) error {
+func checkLimits(l *scope.Limits, name string) error {
 	var wrong faults.List
 	wrong.If(l.Waiting < 0, "%s.Waiting is %d; want >= 0", name, l.Waiting)
 	wrong.If(l.Served < 0, "%s.Served is %d; want >= 0", name, l.Served)
@@ -73,15 +41,12 @@ func (l *Limits) check(name string) error {
 	return errors.Join(wrong...)
 }
 
-// quota returns the limits as packages quota and limit have them.
-func (l Limits) quota() quota.Limits { return quota.Limits(l) }
-
 // subject is the scope as package limit names it.
-func (s Scope) subject() limit.Subject {
-	if s.ofCrawl {
-		return limit.OfCrawl(s.crawl)
+func subjectOf(s scope.Scope) limit.Subject {
+	if id, ok := s.Crawl(); ok {
+		return limit.OfCrawl(id)
 	}
-	return limit.OfScope(s.stored())
+	return limit.OfScope(s.Hosts())
 }
 
 // limitTurnedLocked reports that a limit is reached, or that none is any more.
@@ -191,7 +156,7 @@ func limited(s limit.Subject) string {
 	case limit.Crawl:
 		return fmt.Sprint("crawl ", s.Crawl)
 	}
-	return scopeStored(s.Scope).String()
+	return scope.Of(s.Scope).String()
 }
 
 // unreserveLocked ends what limitLocked began for entry i of o.
@@ -202,13 +167,13 @@ func (s *shard) unreserveLocked(o *op, i int) {
 
 // countDomain counts the URLs of a domain if its limits require it and no call has done
 // so, and returns when they are counted.
-func (f *Frontier) countDomain(s Scope) error {
+func (f *Frontier) countDomain(s scope.Scope) error {
 	c := f.core
 	for {
 		if err := f.lockOpen(); err != nil {
 			return err
 		}
-		n, others := c.Limits.BeginCensus(s.stored())
+		n, others := c.Limits.BeginCensus(s.Hosts())
 		f.mu.Unlock()
 		if others != nil {
 			<-others

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -43,13 +44,13 @@ func (in inside) Day(date int64) time.Time    { return in.f.day(date) }
 func (in inside) Options() *Options           { return &in.f.opts }
 func (in inside) Ranges() *view.Ranges        { return &in.f.urlRanges }
 
-func (in inside) HostSeen(name string) string   { return in.f.hostSeen(name) }
-func (in inside) Seen(s Scope) row.Scope        { return in.f.scopeSeen(s).stored() }
-func (in inside) Subject(s Scope) limit.Subject { return in.f.scopeSeen(s).subject() }
+func (in inside) HostSeen(name string) string         { return in.f.hostSeen(name) }
+func (in inside) Seen(s scope.Scope) row.Scope        { return in.f.scopeSeen(s).Hosts() }
+func (in inside) Subject(s scope.Scope) limit.Subject { return subjectOf(in.f.scopeSeen(s)) }
 
-func (in inside) Spelled(s Scope) (row.Scope, error) {
+func (in inside) Spelled(s scope.Scope) (row.Scope, error) {
 	s, err := in.f.spelled(s)
-	return s.stored(), err
+	return s.Hosts(), err
 }
 
 // Named returns the host key of an entry, and the form under which the frontier knows its URL.
@@ -226,9 +227,9 @@ func (s *shard) supersededBodyLocked(r *timed.Loaded) bool {
 }
 
 // Scan calls take with every record of a scope, in no particular order.
-func (in inside) Scan(ctx context.Context, s Scope, take func(q *storage.Queue, due int64, body []byte) error) error {
+func (in inside) Scan(ctx context.Context, s scope.Scope, take func(q *storage.Queue, due int64, body []byte) error) error {
 	f := in.f
-	if !s.ofCrawl {
+	if !ofCrawl(s) {
 		var err error
 		if s, err = f.spelled(s); err != nil {
 			return fmt.Errorf("frontier: scan: %w", err)

@@ -26,7 +26,7 @@ func TestRootImportsLittle(t *testing.T) {
 	const module = "github.com/seed-7440039f/frontier"
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", module).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	allowed := []string{module, module + "/event", module + "/selector", module + "/storage", "github.com/google/btree", "github.com/dchest/siphash"}
+	allowed := []string{module, module + "/event", module + "/scope", module + "/selector", module + "/storage", "github.com/google/btree", "github.com/dchest/siphash"}
 	got := strings.Fields(string(out))
 	require.Contains(t, got, module)
 	for _, p := range got {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
@@ -117,7 +118,7 @@ func TestRoundsThatMoveNothingMakeNoRoom(t *testing.T) {
 		require.True(t, next.Waits(), "its host is being read")
 		deleted := make(chan error, 1)
 		go func() {
-			_, err := f.Delete(t.Context(), frontier.Host("a.example"))
+			_, err := f.Delete(t.Context(), scope.Host("a.example"))
 			deleted <- err
 		}()
 		synctest.Wait()

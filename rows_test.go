@@ -23,8 +23,10 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/trouble"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -53,8 +55,8 @@ func fill(t *testing.T, f reflect.Value, name string) {
 	case time.Time:
 		f.Set(reflect.ValueOf(time.Now().Add(time.Hour).Truncate(time.Millisecond)))
 		return
-	case Switch:
-		f.Set(reflect.ValueOf(On))
+	case scope.Switch:
+		f.Set(reflect.ValueOf(scope.On))
 		return
 	case PriorityMap:
 		f.Set(reflect.ValueOf(PriorityMap{3: 5, 5: 1}))
@@ -102,13 +104,15 @@ func TestExportHasEverySetting(t *testing.T) {
 	}
 	filled(t, Rule{}, func(field string, r any) {
 		want := r.(Rule)
-		x := through(func(f *Frontier) error { return f.UpdateRule(Domain("example"), func(rule *Rule) { *rule = want }) })
-		got, _ := x.Rule(Domain("example"))
+		x := through(func(f *Frontier) error {
+			return f.UpdateRule(scope.Domain("example"), func(rule *Rule) { *rule = want })
+		})
+		got, _ := x.Rule(scope.Domain("example"))
 		require.Equal(t, fmt.Sprintf("%+v", plain(want)), fmt.Sprintf("%+v", plain(got)), field)
 	})
-	for _, want := range []Rule{{Weight: 2}, {Paused: On}, {Limits: goldenLimits}} {
-		x := through(func(f *Frontier) error { return f.UpdateRule(Crawl(5), func(r *Rule) { *r = want }) })
-		got, _ := x.Rule(Crawl(5))
+	for _, want := range []Rule{{Weight: 2}, {Paused: scope.On}, {Limits: goldenLimits}} {
+		x := through(func(f *Frontier) error { return f.UpdateRule(scope.Crawl(5), func(r *Rule) { *r = want }) })
+		got, _ := x.Rule(scope.Crawl(5))
 		require.Equal(t, want, got)
 	}
 }
@@ -180,12 +184,12 @@ func goldenMark() (m storage.Mark) {
 	return m
 }
 
-var goldenLimits = Limits{Waiting: 10, Served: 20, Bytes: 1 << 40, Errors: 30, Depth: 4, Period: 36 * time.Hour}
+var goldenLimits = scope.Limits{Waiting: 10, Served: 20, Bytes: 1 << 40, Errors: 30, Depth: 4, Period: 36 * time.Hour}
 
 func goldenRules() []Rule {
-	r := Rule{Delay: FactorDelay(2.5, time.Second, time.Minute), Concurrency: 1000, Paused: On, Held: true, BlockedUntil: time.UnixMilli(1e12), Priority: 7, Limits: goldenLimits, HostLimits: Limits{Bytes: 300}}
+	r := Rule{Delay: FactorDelay(2.5, time.Second, time.Minute), Concurrency: 1000, Paused: scope.On, Held: true, BlockedUntil: time.UnixMilli(1e12), Priority: 7, Limits: goldenLimits, HostLimits: scope.Limits{Bytes: 300}}
 	r.Priorities[2], r.Priorities[6] = 3, 64
-	return []Rule{r, {Delay: FixedDelay(0)}, {Delay: FixedDelay(1500 * time.Millisecond)}, {Paused: Off}, {HostLimits: goldenLimits}}
+	return []Rule{r, {Delay: FixedDelay(0)}, {Delay: FixedDelay(1500 * time.Millisecond)}, {Paused: scope.Off}, {HostLimits: goldenLimits}}
 }
 
 // Each kind of row has the bytes that it had.
@@ -195,10 +199,10 @@ func TestGoldenRows(t *testing.T) {
 		fmt.Fprintf(&b, "%s %s %s\n", kind, hex.EncodeToString([]byte(r.Key)), hex.EncodeToString(r.Value))
 	}
 	for i, r := range goldenRules() {
-		for _, s := range []Scope{All(), Domain("example.org"), Host("www.example.org"), Host("10.0.0.1")} {
+		for _, s := range []scope.Scope{scope.All(), scope.Domain("example.org"), scope.Host("www.example.org"), scope.Host("10.0.0.1")} {
 			stored := r.stored()
 			stored.Ended = int64(btoi(i == 4)) * 1e12
-			put("rule", stored.Row(s.stored().Key()))
+			put("rule", stored.Row(s.Hosts().Key()))
 		}
 	}
 	group := func(s GroupSettings, due int64) {
@@ -210,12 +214,12 @@ func TestGoldenRows(t *testing.T) {
 	group(GroupSettings{Delay: FactorDelay(10, 0, time.Hour), Concurrency: 1024}, 5)
 	group(GroupSettings{Concurrency: 2}, 0)
 	group(GroupSettings{}, 0)
-	for _, c := range []row.CrawlSettings{{Weight: 1}, {Weight: 300, Paused: true}, {Weight: 1, Limits: goldenLimits.quota()}} {
+	for _, c := range []row.CrawlSettings{{Weight: 1}, {Weight: 300, Paused: true}, {Weight: 1, Limits: quota.Limits(goldenLimits)}} {
 		put("crawl", (&row.Crawl{ID: 70000, CrawlSettings: c}).Row())
 	}
 	put("usage", (&row.Usage{Since: 1e12, Served: 1, Bytes: math.MaxInt64 - 1, Errors: 3}).Row(limit.OfCrawl(70000).RowKey()))
-	put("usage", (&row.Usage{Since: 5, Bytes: 200}).Row(Domain("example.org").subject().RowKey()))
-	for _, d := range []row.Deletion{{Seq: 1, Block: 300}, {Seq: 1 << 40, Scope: Domain("example.org").stored()}, {Seq: 3, Scope: Host("www.example.org").stored(), Block: 1<<32 - 1}, {Seq: 4, OfCrawl: true, Crawl: 70000}} {
+	put("usage", (&row.Usage{Since: 5, Bytes: 200}).Row(subjectOf(scope.Domain("example.org")).RowKey()))
+	for _, d := range []row.Deletion{{Seq: 1, Block: 300}, {Seq: 1 << 40, Scope: scope.Domain("example.org").Hosts()}, {Seq: 3, Scope: scope.Host("www.example.org").Hosts(), Block: 1<<32 - 1}, {Seq: 4, OfCrawl: true, Crawl: 70000}} {
 		put("deletion", d.Row())
 	}
 	put("count", (&row.Count{Seq: 1 << 40, Total: 300, Finished: 7}).Row(row.CountOf(70000, "www.example.org")))
@@ -238,7 +242,7 @@ func goldenHosts(t *testing.T, put func(string, storage.Row)) {
 	f, err := Open(t.Context(), Options{Clock: standingClock{}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
-	require.NoError(t, f.UpdateRule(All(), func(r *Rule) { r.HostLimits = goldenLimits }))
+	require.NoError(t, f.UpdateRule(scope.All(), func(r *Rule) { r.HostLimits = goldenLimits }))
 	_, err = f.Add(t.Context(), Entry{URL: "http://www.example.org/"})
 	require.NoError(t, err)
 	f.mu.Lock()

@@ -11,17 +11,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/control"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
-)
-
-// Switch is a setting that is on, off, or left to wider scopes.
-type Switch uint8
-
-// The values of a Switch.
-const (
-	Unset Switch = iota
-	On
-	Off
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Rule is what is set for one scope. Zero fields are not set: the next wider
@@ -34,7 +26,7 @@ type Rule struct {
 	Concurrency int
 	// Paused hosts get no leases while it is On. Off lets the scope run although
 	// a wider scope is paused, held or blocked.
-	Paused Switch
+	Paused scope.Switch
 	// Held hosts get no leases either. It is for programs, beside the operator's Paused: Pause and
 	// Resume leave it as it is. False: not set.
 	Held bool
@@ -48,8 +40,8 @@ type Rule struct {
 	Priorities PriorityMap
 	// Limits bound what the hosts of the scope do together: the limits of all scopes around a host
 	// apply, not only those that RuleOf returns. HostLimits bound what each host does alone.
-	Limits     Limits
-	HostLimits Limits
+	Limits     scope.Limits
+	HostLimits scope.Limits
 	// Weight is the share of a crawl, and may be set for the scope of a Crawl only: while
 	// several crawls have URLs that may be fetched now, each gets hand-outs in proportion
 	// to its Weight, whatever the priorities. 1 to 1000. Zero means 1.
@@ -60,11 +52,11 @@ type Rule struct {
 func (r *Rule) check(now time.Time, levels int) error {
 	wrong := checkStored(r.Delay)
 	wrong.If(r.Concurrency < 0 || r.Concurrency > maxConcurrency, "Concurrency is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Concurrency, maxConcurrency)
-	wrong.If(r.Paused > Off, "Paused is %d; want Unset, On or Off", r.Paused)
+	wrong.If(r.Paused > scope.Off, "Paused is %d; want Unset, On or Off", r.Paused)
 	t := r.BlockedUntil
 	wrong.If(!t.IsZero() && (!t.After(now) || t.Sub(now) > maxBlock), "BlockedUntil is %s; want a time within 100 years from %s", t.Format(time.RFC3339), now.Format(time.RFC3339))
 	wrong.If(r.Weight != 0, "Weight is %d; only a crawl has one", r.Weight)
-	wrong.Add(r.Limits.check("Limits"), r.HostLimits.check("HostLimits"))
+	wrong.Add(checkLimits(&r.Limits, "Limits"), checkLimits(&r.HostLimits, "HostLimits"))
 	wrong.If(r.Priority < 0 || r.Priority > levels, "Priority is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Priority, levels)
 	for i, p := range r.Priorities {
 		wrong.If(int(p) > levels || p > 0 && (i == 0 || i > levels), "Priorities[%d] is %d; want 1 to %d for each of 1 to %d, or 0 to leave it", i, p, levels, levels)
@@ -76,15 +68,15 @@ func (r *Rule) check(now time.Time, levels int) error {
 func (r *Rule) stored() row.Rule {
 	return row.Rule{
 		Delay: storedDelay(r.Delay), Concurrency: r.Concurrency, Paused: uint8(r.Paused), Held: r.Held, BlockedUntil: instant.Millis(r.BlockedUntil),
-		Priority: r.Priority, Priorities: r.Priorities, Limits: r.Limits.quota(), HostLimits: r.HostLimits.quota(),
+		Priority: r.Priority, Priorities: r.Priorities, Limits: quota.Limits(r.Limits), HostLimits: quota.Limits(r.HostLimits),
 	}
 }
 
 // ruleStored is the inverse of Rule.stored.
 func ruleStored(r *row.Rule) Rule {
 	return Rule{
-		Delay: policyOf(r.Delay), Concurrency: r.Concurrency, Paused: Switch(r.Paused), Held: r.Held, BlockedUntil: instant.FromMillis(r.BlockedUntil),
-		Priority: r.Priority, Priorities: r.Priorities, Limits: Limits(r.Limits), HostLimits: Limits(r.HostLimits),
+		Delay: policyOf(r.Delay), Concurrency: r.Concurrency, Paused: scope.Switch(r.Paused), Held: r.Held, BlockedUntil: instant.FromMillis(r.BlockedUntil),
+		Priority: r.Priority, Priorities: r.Priorities, Limits: scope.Limits(r.Limits), HostLimits: scope.Limits(r.HostLimits),
 	}
 }
 
@@ -97,28 +89,28 @@ func ruleIn(x control.Rule) Rule {
 
 // ruleOfCrawl is a crawl's settings as Rule returns them.
 func ruleOfCrawl(s row.CrawlSettings) Rule {
-	r := Rule{Limits: Limits(s.Limits)}
+	r := Rule{Limits: scope.Limits(s.Limits)}
 	if s.Weight != 1 {
 		r.Weight = s.Weight
 	}
 	if s.Paused {
-		r.Paused = On
+		r.Paused = scope.On
 	}
 	return r
 }
 
 // ofCrawl is the inverse of ruleOfCrawl.
 func (r *Rule) ofCrawl() row.CrawlSettings {
-	return row.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == On, Limits: r.Limits.quota()}
+	return row.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == scope.On, Limits: quota.Limits(r.Limits)}
 }
 
 // CheckCrawl returns an error for a rule that no crawl can have.
 func (r Rule) CheckCrawl() error {
 	var wrong faults.List
-	wrong.Add(r.Limits.check("Limits"))
+	wrong.Add(checkLimits(&r.Limits, "Limits"))
 	wrong.If(r.Weight < 0 || r.Weight > row.MaxWeight, "Weight is %d; want 1 to %d, or 0 for 1", r.Weight, row.MaxWeight)
-	wrong.If(r.Paused > Off, "Paused is %d; want Unset, On or Off", r.Paused)
-	r.Weight, r.Paused, r.Limits = 0, Unset, Limits{}
+	wrong.If(r.Paused > scope.Off, "Paused is %d; want Unset, On or Off", r.Paused)
+	r.Weight, r.Paused, r.Limits = 0, scope.Unset, scope.Limits{}
 	wrong.If(r != (Rule{}), "a crawl has Weight, Paused and Limits; the other settings are of hosts")
 	return errors.Join(wrong...)
 }

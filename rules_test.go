@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // drawRule draws a rule that may be set at start.
@@ -23,7 +24,7 @@ func drawRule(t *rapid.T, start time.Time) (r Rule) {
 		r.Delay = FactorDelay(rapid.Float64Range(0, 1e6).Draw(t, "k"), lo, lo+(maxDelay-lo)/2)
 	}
 	r.Concurrency = rapid.SampledFrom([]int{0, 1, 2, maxConcurrency}).Draw(t, "concurrency")
-	r.Paused = rapid.SampledFrom([]Switch{Unset, On, Off}).Draw(t, "paused")
+	r.Paused = rapid.SampledFrom([]scope.Switch{scope.Unset, scope.On, scope.Off}).Draw(t, "paused")
 	r.Held = rapid.Bool().Draw(t, "held")
 	if rapid.Bool().Draw(t, "blocked") {
 		r.BlockedUntil = start.Add(time.Duration(rapid.IntRange(1, 1e6).Draw(t, "s")) * time.Second)
@@ -31,17 +32,17 @@ func drawRule(t *rapid.T, start time.Time) (r Rule) {
 	return r
 }
 
-func drawScope(t *rapid.T) Scope {
+func drawScope(t *rapid.T) scope.Scope {
 	name := rapid.SampledFrom([]string{
 		"example.org", "www.example.org", "org", "a-b.example.org", "example.com", "127.0.0.1", "2001:db8::1", "host:80", ".org", "org.", "!", "x",
 	}).Draw(t, "name")
 	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0:
-		return All()
+		return scope.All()
 	case 1, 2:
-		return Domain(name)
+		return scope.Domain(name)
 	}
-	return Host(name)
+	return scope.Host(name)
 }
 
 // Each rule comes back from the store as it was.
@@ -50,12 +51,12 @@ func TestRuleRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, r, ended := drawScope(t), drawRule(t, start), int64(0)
 		require.NoError(t, r.check(start, 10))
-		if r.HostLimits != (Limits{}) {
+		if r.HostLimits != (scope.Limits{}) {
 			ended = rapid.Int64().Draw(t, "ended")
 		}
 		stored := r.stored()
 		stored.Ended = ended
-		written := stored.Row(s.stored().Key())
+		written := stored.Row(s.Hosts().Key())
 		if r == (Rule{}) {
 			require.Nil(t, written.Value)
 			return
@@ -63,7 +64,7 @@ func TestRuleRows(t *testing.T) {
 		require.Equal(t, row.RuleKey, written.Key[:len(row.RuleKey)])
 		gotS, gotRow, err := row.ParseRule(written.Key[len(row.RuleKey):], written.Value)
 		require.NoError(t, err)
-		require.Equal(t, s, scopeStored(gotS))
+		require.Equal(t, s, scope.Of(gotS))
 		require.Equal(t, stored, gotRow)
 		got := ruleStored(&gotRow)
 		require.True(t, r.BlockedUntil.Equal(got.BlockedUntil))
@@ -82,7 +83,7 @@ func TestRulesAreReturnedAsSaid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, err := Open(context.Background(), Options{HostKey: func(u string) (string, error) { return HostName(u) }})
 		require.NoError(t, err)
-		rules, later := map[Scope]Rule{}, time.Now().Add(time.Hour)
+		rules, later := map[scope.Scope]Rule{}, time.Now().Add(time.Hour)
 		for range rapid.IntRange(0, 5).Draw(t, "rules") {
 			s, r := drawScope(t), drawRule(t, later)
 			require.NoError(t, f.UpdateRule(s, func(rule *Rule) { *rule = r }))
@@ -99,7 +100,7 @@ func TestRulesAreReturnedAsSaid(t *testing.T) {
 			n++
 		}
 		require.Len(t, rules, n)
-		s := Host("www.example.org")
+		s := scope.Host("www.example.org")
 		r := drawRule(t, later)
 		require.NoError(t, f.UpdateRule(s, func(rule *Rule) { *rule = r }))
 		for wider := range rules {

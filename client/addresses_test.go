@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/client"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/serve"
 )
 
@@ -144,7 +145,7 @@ func TestAnswerLostBeforeTheMove(t *testing.T) {
 		assert.EqualValues(t, 3, f.Stats().Waiting)
 		assert.EqualValues(t, 1, ws[1].requests.Load())
 		ws[1].deaf.Store(1)
-		n, err := c.Delete(t.Context(), frontier.All())
+		n, err := c.Delete(t.Context(), scope.All())
 		require.NoError(t, err)
 		assert.EqualValues(t, 4, n, "the finished one, too")
 	})

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-7440039f/frontier/client"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/polite"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/test/verbs"
 )
@@ -265,7 +266,7 @@ func TestDeleteWhoseAnswerIsLost(t *testing.T) {
 			}
 			return answers
 		}
-		n, err := c.Delete(t.Context(), frontier.Host("a.example"))
+		n, err := c.Delete(t.Context(), scope.Host("a.example"))
 		require.NoError(t, err)
 		assert.EqualValues(t, 2, n)
 		assert.False(t, busy)
@@ -351,7 +352,7 @@ func TestWhatAClientHasNot(t *testing.T) {
 		l, err := c.Next(t.Context())
 		require.NoError(t, err)
 		assert.ErrorContains(t, c.Done(l, frontier.Outcome{Result: frontier.PutOff, Next: time.Now(), Move: true, Crawl: 3}), "one crawl")
-		assert.ErrorContains(t, c.Pause(frontier.Crawl(3)), "want a host, a domain or all hosts")
+		assert.ErrorContains(t, c.Pause(scope.Crawl(3)), "want a host, a domain or all hosts")
 		require.NoError(t, c.Done(l, frontier.Outcome{}))
 	})
 }

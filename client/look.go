@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // hostInfo is a host in JSON.
@@ -127,19 +127,19 @@ func (c *Client) Stats() frontier.Stats {
 }
 
 // Pause stops hand-outs of a scope's hosts, as frontier.Frontier.Pause does.
-func (c *Client) Pause(s frontier.Scope) error { return c.actWithin("pause", s, 0) }
+func (c *Client) Pause(s scope.Scope) error { return c.actWithin("pause", s, 0) }
 
 // Resume ends Pause.
-func (c *Client) Resume(s frontier.Scope) error { return c.actWithin("resume", s, 0) }
+func (c *Client) Resume(s scope.Scope) error { return c.actWithin("resume", s, 0) }
 
 // SetStanding moves all URLs of a host up by levels, or down if that is negative, as
 // frontier.Frontier.SetStanding does.
 func (c *Client) SetStanding(host string, levels int) error {
-	return c.actWithin("standing", frontier.Host(host), levels)
+	return c.actWithin("standing", scope.Host(host), levels)
 }
 
 // actWithin is act for calls without a context.
-func (c *Client) actWithin(verb string, s frontier.Scope, n int) error {
+func (c *Client) actWithin(verb string, s scope.Scope, n int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
 	defer cancel()
 	_, err := c.act(ctx, verb, s, n)
@@ -148,13 +148,13 @@ func (c *Client) actWithin(verb string, s frontier.Scope, n int) error {
 
 // Delete removes the waiting and scheduled URLs of a scope and returns how many there were, as
 // frontier.Frontier.Delete does.
-func (c *Client) Delete(ctx context.Context, s frontier.Scope) (int64, error) {
+func (c *Client) Delete(ctx context.Context, s scope.Scope) (int64, error) {
 	return c.act(ctx, "delete", s, 0)
 }
 
 // act carries out an action on a scope, with a number if it takes one.
-func (c *Client) act(ctx context.Context, verb string, s frontier.Scope, n int) (count int64, err error) {
-	if strings.HasPrefix(s.String(), "crawl:") {
+func (c *Client) act(ctx context.Context, verb string, s scope.Scope, n int) (count int64, err error) {
+	if _, isCrawl := s.Crawl(); isCrawl {
 		return 0, fmt.Errorf("client: %s: the scope is %v; want a host, a domain or all hosts", verb, s)
 	}
 	q, err := jsonRequest(http.MethodPost, "/v1/do", struct {

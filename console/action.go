@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/faults"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Duration is a time.Duration that JSON writes as text: "1m30s".
@@ -35,7 +36,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Limits is frontier.Limits as JSON. Zero fields do not limit.
+// Limits is scope.Limits as JSON. Zero fields do not limit.
 type Limits struct {
 	Waiting int64    `json:"waiting,omitempty"`
 	Served  int64    `json:"served,omitempty"`
@@ -68,12 +69,12 @@ func (l Limits) String() string {
 	return text
 }
 
-func limitsOf(l frontier.Limits) Limits {
+func limitsOf(l scope.Limits) Limits {
 	return Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: Duration(l.Period)}
 }
 
-func (l Limits) of() frontier.Limits {
-	return frontier.Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: time.Duration(l.Period)}
+func (l Limits) of() scope.Limits {
+	return scope.Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: time.Duration(l.Period)}
 }
 
 // Delay is one of the two policies that an operator can set: Fixed, or Factor with Min and Max. Of other
@@ -223,7 +224,7 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	if !ok {
 		return Result{}, fmt.Errorf("%w: there is no action %.40q; there are %s", ErrAction, a.Do, strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
 	}
-	var scope frontier.Scope
+	var scope scope.Scope
 	if err := a.fits(do); err != nil {
 		return Result{}, err
 	}
@@ -279,7 +280,7 @@ type action struct {
 	scoped bool
 	sets   bool   // the setting also applies to hosts that come later
 	takes  string // members of an Action beside do and scope
-	run    func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error)
+	run    func(c *Console, ctx context.Context, a Action, s scope.Scope) (Result, error)
 }
 
 // said returns a Result with a sentence, or err.
@@ -291,13 +292,13 @@ func said(err error, format string, args ...any) (Result, error) {
 }
 
 var actions = map[string]action{
-	"pause": {true, true, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"pause": {true, true, "", func(c *Console, _ context.Context, _ Action, s scope.Scope) (Result, error) {
 		return said(c.f.Pause(s), "%s is paused", s)
 	}},
-	"resume": {true, false, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"resume": {true, false, "", func(c *Console, _ context.Context, _ Action, s scope.Scope) (Result, error) {
 		return said(c.f.Resume(s), "%s goes on", s)
 	}},
-	"block": {true, true, "until for", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"block": {true, true, "until for", func(c *Console, _ context.Context, a Action, s scope.Scope) (Result, error) {
 		until, err := a.until(c.f.Now())
 		if err != nil {
 			return Result{}, err
@@ -307,7 +308,7 @@ var actions = map[string]action{
 		}
 		return said(c.f.BlockUntil(s, until), "%s is blocked until %s", s, until.UTC().Format(time.RFC3339))
 	}},
-	"delay": {true, true, "delay none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"delay": {true, true, "delay none", func(c *Console, _ context.Context, a Action, s scope.Scope) (Result, error) {
 		p, err := a.Delay.policy()
 		if err != nil {
 			return Result{}, fmt.Errorf("%w: %w", ErrAction, err)
@@ -317,16 +318,16 @@ var actions = map[string]action{
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = p }), "the delay of %s is %s", s, delayWords(p))
 	}},
-	"concurrency": {true, true, "n none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"concurrency": {true, true, "n none", func(c *Console, _ context.Context, a Action, s scope.Scope) (Result, error) {
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = a.N }), "%s has %s", s, number(a.N, "fetches at once"))
 	}},
-	"priority": {true, true, "n none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"priority": {true, true, "n none", func(c *Console, _ context.Context, a Action, s scope.Scope) (Result, error) {
 		if most := len(c.f.Stats().WaitingBy); a.N < 0 || a.N > most {
 			return Result{}, fmt.Errorf("%w: priority: there is no priority %d; want 1 to %d, or none", ErrAction, a.N, most)
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priority, r.Priorities = a.N, frontier.PriorityMap{} }), "%s has %s", s, number(a.N, "for its priority"))
 	}},
-	"standing": {true, false, "n", func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error) {
+	"standing": {true, false, "n", func(c *Console, ctx context.Context, a Action, s scope.Scope) (Result, error) {
 		host, err := oneHost(s)
 		if err != nil {
 			return Result{}, err
@@ -343,32 +344,32 @@ var actions = map[string]action{
 		}
 		return said(c.f.SetStanding(host, a.N), "%s", text)
 	}},
-	"reprioritize": {true, true, "to from none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"reprioritize": {true, true, "to from none", func(c *Console, _ context.Context, a Action, s scope.Scope) (Result, error) {
 		if a.From < 1 || a.From >= len(frontier.PriorityMap{}) || a.To < 0 || a.To >= len(frontier.PriorityMap{}) {
 			return Result{}, fmt.Errorf("%w: reprioritize from %d to %d: want priorities of the crawl", ErrAction, a.From, a.To)
 		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[a.From] = uint8(a.To) }), "%s: what has priority %d is served with %d", s, a.From, a.To)
 	}},
-	"limit": {true, true, "limits none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"limit": {true, true, "limits none", func(c *Console, _ context.Context, a Action, s scope.Scope) (Result, error) {
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) {
 			if r.Limits = a.Limits.of(); a.None {
-				r.HostLimits = frontier.Limits{}
+				r.HostLimits = scope.Limits{}
 			}
 		}), "%s may have %s", s, a.Limits)
 	}},
-	"host-limit": {true, true, "limits none", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"host-limit": {true, true, "limits none", func(c *Console, _ context.Context, a Action, s scope.Scope) (Result, error) {
 		rest := ""
 		err := c.f.UpdateRule(s, func(r *frontier.Rule) {
-			if r.HostLimits = a.Limits.of(); r.Limits != (frontier.Limits{}) {
+			if r.HostLimits = a.Limits.of(); r.Limits != (scope.Limits{}) {
 				rest = "; limits of all together stay"
 			}
 		})
 		return said(err, "each host of %s may have %s%s", s, a.Limits, rest)
 	}},
-	"clear": {true, false, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"clear": {true, false, "", func(c *Console, _ context.Context, _ Action, s scope.Scope) (Result, error) {
 		return said(c.f.Clear(s), "nothing is set for %s any more", s)
 	}},
-	"delete": {true, false, "dry", func(c *Console, ctx context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"delete": {true, false, "dry", func(c *Console, ctx context.Context, _ Action, s scope.Scope) (Result, error) {
 		x := c.concern(ctx, s)
 		n, err := c.f.Delete(ctx, s)
 		text := fmt.Sprintf("%s of %s deleted", plural(n, "URL"), s)
@@ -377,30 +378,30 @@ var actions = map[string]action{
 		}
 		return Result{Said: text, Hosts: x.hosts, Count: n}, err
 	}},
-	"forget": {true, false, "", func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"forget": {true, false, "", func(c *Console, _ context.Context, _ Action, s scope.Scope) (Result, error) {
 		host, err := oneHost(s)
 		if err != nil {
 			return Result{}, err
 		}
 		return said(c.f.Forget(host), "what was learned of %s is forgotten", s)
 	}},
-	"end-leases": {true, false, "lease client", func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"end-leases": {true, false, "lease client", func(c *Console, _ context.Context, a Action, s scope.Scope) (Result, error) {
 		return c.endLeases(a, s)
 	}},
-	"crawl-now": {false, false, "urls crawl depth", func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
+	"crawl-now": {false, false, "urls crawl depth", func(c *Console, ctx context.Context, a Action, _ scope.Scope) (Result, error) {
 		return c.add(ctx, a, c.f.CrawlNow, "to be crawled next")
 	}},
-	"add": {false, false, "urls crawl depth", func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
+	"add": {false, false, "urls crawl depth", func(c *Console, ctx context.Context, a Action, _ scope.Scope) (Result, error) {
 		return c.add(ctx, a, c.f.Add, "added")
 	}},
-	"checkpoint": {false, false, "", func(c *Console, ctx context.Context, _ Action, _ frontier.Scope) (Result, error) {
+	"checkpoint": {false, false, "", func(c *Console, ctx context.Context, _ Action, _ scope.Scope) (Result, error) {
 		if c.o.Checkpoint == nil {
 			return Result{}, fmt.Errorf("%w: it makes no checkpoints: it was started without a folder for them", ErrAction)
 		}
 		path, err := c.o.Checkpoint(ctx)
 		return Result{Said: "a checkpoint is in " + path, Path: path}, err
 	}},
-	"stop": {false, false, "", func(c *Console, _ context.Context, _ Action, _ frontier.Scope) (Result, error) {
+	"stop": {false, false, "", func(c *Console, _ context.Context, _ Action, _ scope.Scope) (Result, error) {
 		if c.o.Stop == nil {
 			return Result{}, fmt.Errorf("%w: there is nothing to stop", ErrAction)
 		}
@@ -410,12 +411,11 @@ var actions = map[string]action{
 }
 
 // oneHost returns the host of a scope, for actions that take one host.
-func oneHost(s frontier.Scope) (string, error) {
-	host := s.String()
-	if strings.HasPrefix(host, "*") || strings.HasPrefix(host, "crawl:") {
-		return "", fmt.Errorf("%w: want one host at a time, not %s", ErrAction, s)
+func oneHost(s scope.Scope) (string, error) {
+	if host := s.Hosts().Host(); host != "" {
+		return host, nil
 	}
-	return host, nil
+	return "", fmt.Errorf("%w: want one host at a time, not %s", ErrAction, s)
 }
 
 func number(n int, of string) string {

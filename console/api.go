@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 const (
@@ -160,7 +161,7 @@ func (q *query) flag(name string) bool {
 	return x
 }
 
-func (q *query) scope(f *frontier.Frontier) frontier.Scope {
+func (q *query) scope(f *frontier.Frontier) scope.Scope {
 	s := cmp.Or(q.str("scope"), "*")
 	scope, err := ScopeOf(f, s)
 	if err == nil {
@@ -327,9 +328,7 @@ func (c *Console) rules(r *http.Request) (any, error) {
 			out.More = true
 			break
 		}
-		if !c.isLot(s.String()) {
-			out.Rules = append(out.Rules, ScopeRule{s.String(), RuleOf(x)})
-		}
+		out.Rules = append(out.Rules, ScopeRule{s.String(), RuleOf(x)})
 	}
 	return out, r.Context().Err()
 }

@@ -7,12 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // countFor is how long an action counts the hosts of its scope.
@@ -32,20 +32,19 @@ type concern struct {
 }
 
 // concern counts the hosts of a scope, and their URLs that wait, are scheduled or leased.
-func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
+func (c *Console) concern(ctx context.Context, s scope.Scope) (x concern) {
 	ctx, stop := context.WithTimeout(ctx, countFor)
 	defer stop()
-	name := s.String()
-	if number, isCrawl := strings.CutPrefix(name, "crawl:"); isCrawl {
-		id, _ := strconv.ParseUint(number, 10, 32)
-		all, _ := c.views.Crawl(uint32(id))
+	if id, ok := s.Crawl(); ok {
+		all, _ := c.views.Crawl(id)
 		return concern{crawl: true, urls: all.Waiting + all.Leased}
 	}
-	switch domain, isDomain := strings.CutPrefix(name, "*."); {
-	case s == frontier.All():
+	name := s.Hosts().Name
+	switch {
+	case s == scope.All():
 		all := c.f.Stats()
 		return concern{all: true, hosts: all.Hosts, urls: all.Waiting + all.Scheduled + all.Leased}
-	case isDomain:
+	case s.Hosts().Domain:
 		if x.more = c.f.Stats().Scheduled > 0 || !c.ready(c.ordered); !c.ready(c.ordered) {
 			return x // hosts whose URLs are all scheduled are on disk
 		}
@@ -56,7 +55,6 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 			}
 			x.hosts, x.urls = x.hosts+1, x.urls+h.Waiting+h.Scheduled+int64(h.Leased)
 		}
-		name = domain
 	default:
 		h, err := c.views.Host(ctx, name)
 		switch {
@@ -118,9 +116,9 @@ var contrary = map[string]struct {
 	is    func(r *frontier.Rule) bool
 	words string
 }{
-	"pause": {func(r *frontier.Rule) bool { return r.Paused == frontier.Off }, "go on"},
+	"pause": {func(r *frontier.Rule) bool { return r.Paused == scope.Off }, "go on"},
 	"resume": {func(r *frontier.Rule) bool {
-		return r.Paused == frontier.On || !r.BlockedUntil.IsZero()
+		return r.Paused == scope.On || !r.BlockedUntil.IsZero()
 	}, "stay paused or blocked"},
 	"delay":       {func(r *frontier.Rule) bool { return r.Delay != nil }, "keep another delay"},
 	"concurrency": {func(r *frontier.Rule) bool { return r.Concurrency != 0 }, "keep another number"},
@@ -130,7 +128,7 @@ var contrary = map[string]struct {
 }
 
 // narrower names the scopes inside s whose rules override the action.
-func (c *Console) narrower(a Action, s frontier.Scope) string {
+func (c *Console) narrower(a Action, s scope.Scope) string {
 	against, ok := contrary[a.Do]
 	if !ok || a.lifts() {
 		return ""
@@ -157,13 +155,12 @@ func (c *Console) narrower(a Action, s frontier.Scope) string {
 }
 
 // within reports whether scope in is narrower than scope out, and inside it.
-func within(in, out frontier.Scope) bool {
-	name := strings.TrimPrefix(in.String(), "*.")
-	if in == out || in == frontier.All() || strings.HasPrefix(name, "crawl:") {
+func within(in, out scope.Scope) bool {
+	if _, isCrawl := in.Crawl(); in == out || in == scope.All() || isCrawl {
 		return false
 	}
-	domain, isDomain := strings.CutPrefix(out.String(), "*.")
-	return out == frontier.All() || isDomain && (name == domain || strings.HasSuffix(name, "."+domain))
+	_, isCrawl := out.Crawl()
+	return !isCrawl && (out == scope.All() || out.Hosts().Domain && out.Hosts().Contains(in.Hosts().Name))
 }
 
 // near finds hosts with a name like one that no host has: names that contain it, or a domain of it. It
@@ -174,7 +171,7 @@ func (c *Console) near(name string) (names []string) {
 	}
 	name = strings.ToLower(name)
 	looked, until := 0, time.Now().Add(c.lookFor)
-	for host := range c.views.HostNames(frontier.All(), "") {
+	for host := range c.views.HostNames(scope.All(), "") {
 		if looked++; len(names) == maxNear || looked > leastLooked && looked%32 == 0 && time.Now().After(until) {
 			break
 		}

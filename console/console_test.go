@@ -28,6 +28,7 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -207,9 +208,9 @@ func TestActions(t *testing.T) {
 	assert.EqualValues(t, 6, r.HostLimits.Bytes)
 	assert.WithinDuration(t, time.Now().Add(time.Hour), r.BlockedUntil, time.Minute)
 	assert.Equal(t, 10*time.Second, r.Delay.Max())
-	domain, ok := w.f.Rule(frontier.Domain("example"))
+	domain, ok := w.f.Rule(scope.Domain("example"))
 	assert.True(t, ok)
-	assert.Equal(t, frontier.Limits{Served: 5, Period: time.Hour}, domain.Limits)
+	assert.Equal(t, scope.Limits{Served: 5, Period: time.Hour}, domain.Limits)
 	h, err := c.Host(t.Context(), "a.example")
 	require.NoError(t, err)
 	assert.Equal(t, "10s", h.Rule.Delay.String())
@@ -323,11 +324,11 @@ func TestStrangersAreKeptOut(t *testing.T) {
 	assert.Equal(t, 421, send(func(r *http.Request) { r.Host = "evil.example" }))
 	assert.Equal(t, 421, send(func(r *http.Request) { r.Host = "127.0.0.1.evil.example:80" }))
 	assert.Equal(t, 421, send(func(r *http.Request) { r.Host = "192.168.1.2:8347" }))
-	assert.Equal(t, frontier.Unset, w.f.RuleOf("a.example").Paused)
+	assert.Equal(t, scope.Unset, w.f.RuleOf("a.example").Paused)
 	for _, host := range []string{"localhost:8347", "[::1]:8347", "127.0.0.1", "crawl.lan", "127.8.8.8:1"} {
 		assert.Equal(t, 200, send(func(r *http.Request) { r.Host = host }), host)
 	}
-	assert.Equal(t, frontier.On, w.f.RuleOf("a.example").Paused)
+	assert.Equal(t, scope.On, w.f.RuleOf("a.example").Paused)
 
 	// What is read by a form needs its field.
 	form := func(token, back string) *httptest.ResponseRecorder {
@@ -408,11 +409,11 @@ func TestTheOverviewTellsAll(t *testing.T) {
 // Rules are described in words.
 func TestRulesInWords(t *testing.T) {
 	w := newWorld(t, console.Options{})
-	require.NoError(t, w.f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) {
-		r.HostLimits = frontier.Limits{Waiting: 9, Served: 1000, Bytes: 3 << 20, Errors: 4, Depth: 5, Period: time.Hour}
+	require.NoError(t, w.f.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) {
+		r.HostLimits = scope.Limits{Waiting: 9, Served: 1000, Bytes: 3 << 20, Errors: 4, Depth: 5, Period: time.Hour}
 	}))
-	require.NoError(t, w.f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Priorities[2] = 1 }))
-	require.NoError(t, w.f.Pause(frontier.Host("a.example")))
+	require.NoError(t, w.f.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Priorities[2] = 1 }))
+	require.NoError(t, w.f.Pause(scope.Host("a.example")))
 	page := ask(w.c.Page(), "GET", "/rules", "", "").Body.String()
 	for _, said := range []string{"9 waiting URLs, 1\u202f000 pages, 3.0 MiB, 4 failures, 5 links from a seed, counted anew each 1 h", "2 as 1", "<dt>paused</dt><dd>yes</dd>"} {
 		assert.Contains(t, page, said)
@@ -445,18 +446,18 @@ func TestTheTokenIsAskedForOnce(t *testing.T) {
 	assert.Equal(t, 401, rec.Code)
 	assert.Contains(t, rec.Body.String(), `<p class="wrong" role="alert">That is not the token.`)
 	assert.Empty(t, rec.Result().Cookies())
-	all, _ := w.f.Rule(frontier.All())
-	assert.Equal(t, frontier.Unset, all.Paused)
+	all, _ := w.f.Rule(scope.All())
+	assert.Equal(t, scope.Unset, all.Paused)
 
 	rec = post(h, "/do", "do=pause&scope=*&back=/hosts&token=secret")
 	require.Equal(t, 303, rec.Code)
-	all, _ = w.f.Rule(frontier.All())
-	assert.Equal(t, frontier.On, all.Paused)
+	all, _ = w.f.Rule(scope.All())
+	assert.Equal(t, scope.On, all.Paused)
 	require.Len(t, rec.Result().Cookies(), 1)
 	cookie := rec.Result().Cookies()[0]
 	assert.Equal(t, 303, post(h, "/do", "do=resume&scope=*", cookie).Code)
-	all, _ = w.f.Rule(frontier.All())
-	assert.NotEqual(t, frontier.On, all.Paused)
+	all, _ = w.f.Rule(scope.All())
+	assert.NotEqual(t, scope.On, all.Paused)
 	for _, path := range []string{"/", "/host?name=a.example", "/rules"} {
 		r := httptest.NewRequest("GET", "http://localhost"+path, nil)
 		r.AddCookie(cookie)
@@ -525,7 +526,7 @@ func TestActionsOnACrawl(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, do(console.Action{Do: "pause", Scope: "crawl:3"}).Said, "crawl:3 is paused: 1 URL")
 	x, _ := inspect.New(w.f).Crawl(3)
-	assert.Equal(t, frontier.On, x.Rule.Paused)
+	assert.Equal(t, scope.On, x.Rule.Paused)
 	do(console.Action{Do: "resume", Scope: "crawl:3"})
 	assert.EqualValues(t, 1, do(console.Action{Do: "delete", Scope: "crawl:3"}).Count)
 	_, err = c.Do(t.Context(), console.Action{Do: "forget", Scope: "crawl:3"})

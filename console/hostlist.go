@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 // hosts lists hosts, in domain order or the largest first.
 func (c *Console) hosts(r *http.Request) (any, error) {
 	q := &query{r: r}
-	scope, n := q.scope(c.f), q.num("n", maxList, 100)
+	of, n := q.scope(c.f), q.num("n", maxList, 100)
 	reason, match, after, sorted := q.str("reason"), strings.ToLower(q.str("match")), q.str("after"), q.str("sort")
 	sunk := q.flag("sunk")
 	q.errs.If(reason != "" && !slices.Contains(Reasons(), reason), "reason: want one of %s", strings.Join(Reasons(), ", "))
@@ -51,7 +52,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	}
 	if sorted == "waiting" {
 		for _, h := range c.views.Largest(maxList) {
-			if host := frontier.Host(h.Host); len(out.Hosts) < n && (host == scope || within(host, scope)) && wanted(h) {
+			if host := scope.Host(h.Host); len(out.Hosts) < n && (host == of || within(host, of)) && wanted(h) {
 				out.Hosts = append(out.Hosts, c.ranked(c.hostRow(h)))
 			}
 		}
@@ -73,7 +74,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 		}
 	}
 	if match == "" {
-		for h := range c.views.Hosts(scope, after) {
+		for h := range c.views.Hosts(of, after) {
 			if enough() {
 				break
 			}
@@ -82,7 +83,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 		}
 		return out, r.Context().Err()
 	}
-	for name := range c.views.HostNames(scope, after) {
+	for name := range c.views.HostNames(of, after) {
 		if enough() {
 			break
 		}
@@ -125,7 +126,7 @@ func (c *Console) ready(what <-chan struct{}) bool {
 func (c *Console) order() {
 	c.views.Largest(1)
 	close(c.sized)
-	for range c.views.HostNames(frontier.All(), "") {
+	for range c.views.HostNames(scope.All(), "") {
 		break
 	}
 	close(c.ordered)

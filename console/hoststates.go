@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // hostState is the state of a host that has URLs.
@@ -67,7 +68,7 @@ func (c *Console) survey(now time.Time) (x hostStates) {
 		}
 	}
 	if c.f.Stats().Hosts <= surveyed {
-		for h := range c.views.Hosts(frontier.All(), "") {
+		for h := range c.views.Hosts(scope.All(), "") {
 			count(h)
 		}
 		return x
@@ -138,7 +139,7 @@ func nextOf(h inspect.Host, row HostRow, now time.Time) string {
 		wait = " in " + Ago(row.Due.Sub(now).Round(time.Second))
 	}
 	switch {
-	case h.Rule.Paused == frontier.On:
+	case h.Rule.Paused == scope.On:
 		return "nothing: it is paused"
 	case h.Leased > 0:
 		return "a request is under way"

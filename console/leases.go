@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Lease is a lease of a served frontier's client.
@@ -26,10 +27,10 @@ type Lease struct {
 
 // LeaseQuery selects leases. Empty fields select all.
 type LeaseQuery struct {
-	Lease  string         // lease ID
-	Client string         // as in Lease.Client
-	Scope  frontier.Scope // of hosts; the zero Scope: all
-	N      int            // most leases, the oldest; zero means 100, at most 10,000
+	Lease  string      // lease ID
+	Client string      // as in Lease.Client
+	Scope  scope.Scope // of hosts; the zero Scope: all
+	N      int         // most leases, the oldest; zero means 100, at most 10,000
 }
 
 // maxLeases is the most leases in a response.
@@ -63,7 +64,7 @@ func (c *Console) leases(r *http.Request) (any, error) {
 }
 
 // endLeases ends the leases that an Action selects.
-func (c *Console) endLeases(a Action, s frontier.Scope) (Result, error) {
+func (c *Console) endLeases(a Action, s scope.Scope) (Result, error) {
 	if c.o.EndLeases == nil {
 		return Result{}, errNoLeases
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Only who has entered sees leases on the page, because an ID ends its lease, and ends them there.
@@ -48,9 +49,9 @@ func TestThePageListsAndEndsLeases(t *testing.T) {
 	for _, want := range []string{"&lt;bot&gt;", "http://a.example/", `value="ID-1"`, "2 leases more", "of an earlier server", `href="./leases"`} {
 		assert.Contains(t, page.Body.String(), want)
 	}
-	assert.Equal(t, []LeaseQuery{{Client: "bot", Scope: frontier.Domain("example"), N: 100}}, asked)
+	assert.Equal(t, []LeaseQuery{{Client: "bot", Scope: scope.Domain("example"), N: 100}}, asked)
 	done := ask("POST", "/do", url.Values{"do": {"end-leases"}, "client": {"bot"}, "scope": {"a.example"}, "back": {"leases"}}, true)
 	assert.Equal(t, http.StatusSeeOther, done.Code)
-	assert.Equal(t, LeaseQuery{Client: "bot", Scope: frontier.Host("a.example")}, asked[len(asked)-1])
+	assert.Equal(t, LeaseQuery{Client: "bot", Scope: scope.Host("a.example")}, asked[len(asked)-1])
 	assert.NotContains(t, ask("GET", "/hosts", nil, false).Body.String(), `href="./leases"`)
 }

@@ -4,9 +4,6 @@
 package console
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/seed-7440039f/frontier/inspect"
 )
 
@@ -53,14 +50,3 @@ func (c *Console) aside(h inspect.Host) (n int64, why string) {
 
 // reasonParked is the reason of a host whose waiting URLs are all parked.
 const reasonParked = "parked"
-
-// isLot reports whether a scope, as its String has it, is that of a crawl for parking.
-func (c *Console) isLot(scope string) bool {
-	number, isCrawl := strings.CutPrefix(scope, "crawl:")
-	id, err := strconv.ParseUint(number, 10, 32)
-	if !isCrawl || err != nil {
-		return false
-	}
-	_, _, lot := c.lot(uint32(id))
-	return lot
-}

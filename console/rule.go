@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Rule is a frontier.Rule as JSON. Missing fields are not set.
@@ -36,8 +37,8 @@ func (r *Rule) Rule() (frontier.Rule, error) {
 		Limits: r.Limits.of(), HostLimits: r.HostLimits.of(), Weight: r.Weight,
 	}
 	if r.Paused != nil {
-		if x.Paused = frontier.Off; *r.Paused {
-			x.Paused = frontier.On
+		if x.Paused = scope.Off; *r.Paused {
+			x.Paused = scope.On
 		}
 	}
 	for from, to := range r.Priorities {
@@ -56,8 +57,8 @@ func RuleOf(r frontier.Rule) Rule {
 		Delay: delayOf(r.Delay), Concurrency: r.Concurrency, Held: r.Held, Priority: r.Priority,
 		Limits: limitsOf(r.Limits), HostLimits: limitsOf(r.HostLimits), Weight: r.Weight,
 	}
-	if r.Paused != frontier.Unset {
-		on := r.Paused == frontier.On
+	if r.Paused != scope.Unset {
+		on := r.Paused == scope.On
 		x.Paused = &on
 	}
 	if !r.BlockedUntil.IsZero() {

@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/console"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // own is a policy that no request can set.
@@ -21,11 +23,11 @@ func (own) String() string                               { return "an hour" }
 func TestARuleCanBeReadAndSetAgain(t *testing.T) {
 	priorities := frontier.PriorityMap{}
 	priorities[1], priorities[16] = 2, 3
-	limits := frontier.Limits{Waiting: 1, Served: 2, Bytes: 3, Errors: 4, Depth: 5, Period: time.Hour}
+	limits := scope.Limits{Waiting: 1, Served: 2, Bytes: 3, Errors: 4, Depth: 5, Period: time.Hour}
 	for _, want := range []frontier.Rule{
 		{},
-		{Delay: frontier.FixedDelay(0), Paused: frontier.Off, Weight: 7},
-		{Delay: frontier.FactorDelay(10, time.Second, time.Minute), Paused: frontier.On, Held: true},
+		{Delay: frontier.FixedDelay(0), Paused: scope.Off, Weight: 7},
+		{Delay: frontier.FactorDelay(10, time.Second, time.Minute), Paused: scope.On, Held: true},
 		{Concurrency: 2, BlockedUntil: time.Now().Add(time.Hour).UTC().Round(0), Priority: 3, Limits: limits},
 		{Priorities: priorities, HostLimits: limits},
 	} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // many adds hosts hN.dM.example, M from 0 to 6, and pauses those of d3.
@@ -25,7 +26,7 @@ func (w *world) many(t *testing.T, n int) {
 	}
 	_, err := w.f.Add(t.Context(), es...)
 	require.NoError(t, err)
-	require.NoError(t, w.f.Pause(frontier.Domain("d3.example")))
+	require.NoError(t, w.f.Pause(scope.Domain("d3.example")))
 }
 
 // A request that has no time looks at a few hosts; those that follow find the rest.

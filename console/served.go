@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // ServedCrawl is a named crawl on the first page.
@@ -19,7 +20,7 @@ type ServedCrawl struct {
 func (c ServedCrawl) State() string {
 	l, u := c.Rule.Limits, c.Used
 	switch {
-	case c.Rule.Paused == frontier.On:
+	case c.Rule.Paused == scope.On:
 		return "paused"
 	case l.Served > 0 && u.Served >= l.Served, l.Bytes > 0 && u.Bytes >= l.Bytes, l.Errors > 0 && u.Errors >= l.Errors:
 		return "at a limit"
@@ -35,7 +36,7 @@ func (c ServedCrawl) Ended() int64 {
 
 // Limits describes its limits, or is empty.
 func (c ServedCrawl) Limits() string {
-	if c.Rule.Limits == (frontier.Limits{}) {
+	if c.Rule.Limits == (scope.Limits{}) {
 		return ""
 	}
 	return limitsOf(c.Rule.Limits).String()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -27,8 +28,8 @@ func TestAServersPageHasCrawlsAndClients(t *testing.T) {
 		defer func() { assert.NoError(t, f.Check()); assert.NoError(t, f.Close()) }()
 		crawls := []ServedCrawl{
 			{"<shop>", inspect.Crawl{Waiting: 1234, Leased: 7, Finished: 56, Done: [8]int64{frontier.Visited: 40, frontier.Gone: 2, frontier.Failed: 100}}},
-			{"held", inspect.Crawl{Rule: frontier.Rule{Paused: frontier.On}, Waiting: 3}},
-			{"spent", inspect.Crawl{Rule: frontier.Rule{Limits: frontier.Limits{Served: 9}}, Used: inspect.Used{Served: 9}, Waiting: 3}},
+			{"held", inspect.Crawl{Rule: frontier.Rule{Paused: scope.On}, Waiting: 3}},
+			{"spent", inspect.Crawl{Rule: frontier.Rule{Limits: scope.Limits{Served: 9}}, Used: inspect.Used{Served: 9}, Waiting: 3}},
 		}
 		c, err := New(f, Options{
 			Crawls: func(n int) ([]ServedCrawl, int) { return crawls, 60 },

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 func TestStanding(t *testing.T) {
@@ -45,7 +46,7 @@ func TestStanding(t *testing.T) {
 	listed, described, priority = standing()
 	assert.Equal(t, []int{0, 0, 8}, []int{listed, described, priority})
 
-	require.NoError(t, w.f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Priority = 6 }))
+	require.NoError(t, w.f.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Priority = 6 }))
 	assert.Contains(t, do("a.example", -3), "but a rule about its priorities wins")
 	_, _, priority = standing()
 	assert.Equal(t, 6, priority)

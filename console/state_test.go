@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Each state has its word, and a sentence with what an operator asks next.
@@ -105,12 +106,12 @@ func TestALife(t *testing.T) {
 			return first.State
 		}
 		assert.Equal(t, StateRunning, state())
-		require.NoError(t, f.Pause(frontier.All()))
+		require.NoError(t, f.Pause(scope.All()))
 		assert.Equal(t, StatePaused, state())
 		time.Sleep(time.Minute)
 		s := c.status(t.Context())
 		assert.WithinDuration(t, time.Now().Add(-time.Minute), *s.Since, 2*time.Second)
-		require.NoError(t, f.Resume(frontier.All()))
+		require.NoError(t, f.Resume(scope.All()))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		assert.Equal(t, StateIdle, state(), "nobody takes the URL that waits")
@@ -144,7 +145,7 @@ func TestHostsThatFail(t *testing.T) {
 			_, err := f.Add(t.Context(), frontier.Entry{URL: u})
 			require.NoError(t, err)
 		}
-		require.NoError(t, f.Pause(frontier.Host("b.example")))
+		require.NoError(t, f.Pause(scope.Host("b.example")))
 		for range 2 {
 			l, err := f.Next(t.Context())
 			require.NoError(t, err)
@@ -182,7 +183,7 @@ func TestParkedURLs(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/1", Crawl: lot}, frontier.Entry{URL: "http://b.example/1"}, frontier.Entry{URL: "http://b.example/2", Crawl: lot})
 	require.NoError(t, err)
-	require.NoError(t, f.Pause(frontier.Crawl(lot)))
+	require.NoError(t, f.Pause(scope.Crawl(lot)))
 	s := c.status(t.Context())
 	assert.Equal(t, []int64{1, 2}, []int64{s.Waiting, s.Parked})
 	assert.Zero(t, s.Held)

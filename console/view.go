@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Status describes the frontier as a whole.
@@ -126,8 +127,8 @@ func (c *Console) judged(ctx context.Context) Status {
 	for i, n := range parkedBy {
 		x.WaitingBy[i] = max(0, x.WaitingBy[i]-n)
 	}
-	all, _ := c.f.Rule(frontier.All())
-	x.Paused = all.Paused == frontier.On
+	all, _ := c.f.Rule(scope.All())
+	x.Paused = all.Paused == scope.On
 	if !all.BlockedUntil.IsZero() {
 		x.Blocked = when(all.BlockedUntil)
 	}
@@ -135,7 +136,7 @@ func (c *Console) judged(ctx context.Context) Status {
 		x.Done[frontier.Result(i).String()] = n
 	}
 	var lost int64
-	x.Failures, x.Failing, x.Gaps, x.Events, lost = c.o.Watch.snapshot(20, 30, c.isLot)
+	x.Failures, x.Failing, x.Gaps, x.Events, lost = c.o.Watch.snapshot(20, 30)
 	if c.unwatched {
 		x.Gaps = Gaps{} // rather than no early contact
 	}

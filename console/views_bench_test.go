@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 var long = flag.Bool("frontier.long", false, "measure with a million hosts")
@@ -71,9 +72,9 @@ func crowded(b *testing.B, n int) *console.Console {
 			es = es[:0]
 		}
 	}
-	require.NoError(b, f.Pause(frontier.Domain("d7.example")))
+	require.NoError(b, f.Pause(scope.Domain("d7.example")))
 	for i := range 200 {
-		require.NoError(b, f.UpdateRule(frontier.Host(fmt.Sprintf("h%d.d%d.example", i, i)), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1000} }))
+		require.NoError(b, f.UpdateRule(scope.Host(fmt.Sprintf("h%d.d%d.example", i, i)), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1000} }))
 	}
 	for range 100 {
 		_, _, err := f.TryNext()

@@ -184,7 +184,7 @@ type Notice struct {
 	Text string    `json:"text,omitempty"`
 }
 
-func (w *Watch) snapshot(hosts, events int, hide func(scope string) bool) (failures map[string]int64, failing []HostFailures, gaps Gaps, notices []Notice, lost int64) {
+func (w *Watch) snapshot(hosts, events int) (failures map[string]int64, failing []HostFailures, gaps Gaps, notices []Notice, lost int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for h, a := range w.ailing {
@@ -200,9 +200,7 @@ func (w *Watch) snapshot(hosts, events int, hide func(scope string) bool) (failu
 		if len(notices) == events {
 			break
 		}
-		if !hide(e.Scope) {
-			notices = append(notices, notice(e))
-		}
+		notices = append(notices, notice(e))
 	}
 	return maps.Clone(w.failures), failing, Gaps{gapBounds[:], slices.Clone(w.gaps[:])}, notices, w.lost
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // Crawler fetches what a frontier hands out. It is safe for concurrent use.
@@ -67,7 +68,7 @@ func New(f Frontier, o Options) (*Crawler, error) {
 	if absent(reflect.ValueOf(f)) {
 		return nil, errors.Join(errors.New("crawler: no frontier"), err)
 	}
-	d, without := describing(f)
+	d, without := inspect.Of[described](f)
 	err = errors.Join(err, without)
 	if _, ok := d.(grouper); !ok && err == nil && o.Groups.Concurrency > 1 {
 		err = fmt.Errorf("crawler: options: Groups.Concurrency is %d; want at most 1, as this frontier's groups have no settings", o.Groups.Concurrency)

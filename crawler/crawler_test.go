@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
+	"github.com/seed-7440039f/frontier/selector"
 )
 
 func TestSeedReportsBadURLsByIndex(t *testing.T) {
@@ -71,7 +72,7 @@ func TestRunEndsWhenTheFrontierIsClosed(t *testing.T) {
 
 func TestRunReturnsTheFrontiersError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := openFrontier(t, frontier.Options{Selector: frontier.SelectorFunc(func([]int) int { return 99 })})
+		f := openFrontier(t, frontier.Options{Selector: selector.Func(func([]int) int { return 99 })})
 		c := newCrawler(t, f, newWeb(), Options{})
 		_, err := c.Seed(t.Context(), seed)
 		require.NoError(t, err)

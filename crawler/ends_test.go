@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // ends collects records.
@@ -175,7 +176,7 @@ func TestLinksAtALimitAreRecorded(t *testing.T) {
 		w.always(seed+"1", page("/2"))
 		e := &ends{}
 		f := openFrontier(t, frontier.Options{})
-		require.NoError(t, f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits.Depth = 1 }))
+		require.NoError(t, f.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits.Depth = 1 }))
 		c := newCrawler(t, f, w, Options{OnEnd: e.add, Traps: filter.TrapOptions{}})
 		_, err := c.Seed(t.Context(), seed)
 		require.NoError(t, err)

@@ -4,10 +4,10 @@ package crawler
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Frontier is what a Crawler needs from its frontier. The methods do what those of *frontier.Frontier do.
@@ -35,13 +35,6 @@ type described interface {
 	Host(ctx context.Context, host string) (inspect.Host, error)
 }
 
-func describing(f Frontier) (described, error) {
-	if x, ok := inspect.Of(f).(described); ok {
-		return x, nil
-	}
-	return nil, fmt.Errorf("crawler: a %T does not describe its hosts: it has no method Host as an *inspect.Inspector has", f)
-}
-
 // foreseer is a Frontier that knows which hosts are served soon.
 type foreseer interface {
 	Upcoming(ctx context.Context, n int, urls bool) ([]inspect.Upcoming, error)
@@ -57,8 +50,8 @@ type grouper interface {
 type keeper interface {
 	Crawls() []uint32
 	Crawl(id uint32) (inspect.Crawl, bool)
-	Pause(s frontier.Scope) error
-	Clear(s frontier.Scope) error
+	Pause(s scope.Scope) error
+	Clear(s scope.Scope) error
 }
 
 var _ interface {

@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/inspect"
 )
 
 // leastOf returns a frontier that has no more than a Crawler must have.
 func leastOf(f *frontier.Frontier) Frontier {
-	d, _ := describing(f)
+	d, _ := inspect.Of[described](f)
 	return struct{ described }{d}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // parkedUntil is the event that brings a parked URL back.
@@ -98,7 +99,7 @@ func Parked(ctx context.Context, f *frontier.Frontier, crawl uint32, host, url s
 	if len(lots) == 0 {
 		return "", nil
 	}
-	for u, err := range inspect.New(f).URLs(ctx, frontier.Host(host), "") {
+	for u, err := range inspect.New(f).URLs(ctx, scope.Host(host), "") {
 		switch {
 		case err != nil:
 			return "", err
@@ -135,7 +136,7 @@ func newParking(x Frontier) *parking {
 	for until := range parkings {
 		p.generation[until] = p.unused(until)
 		for _, id := range f.Crawls() {
-			if x, _ := f.Crawl(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == frontier.On {
+			if x, _ := f.Crawl(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == scope.On {
 				p.generation[until] = generationOf(id)
 			}
 		}
@@ -183,7 +184,7 @@ func (p *parking) lot(until parkedUntil, e frontier.Entry) (lot uint32, ok bool,
 	}
 	lot = lotNumber(until, p.generation[until], e.Crawl)
 	if !p.paused[lot] {
-		if err := p.f.Pause(frontier.Crawl(lot)); err != nil {
+		if err := p.f.Pause(scope.Crawl(lot)); err != nil {
 			return 0, false, err
 		}
 		p.paused[lot] = true
@@ -203,8 +204,8 @@ func (p *parking) open(until parkedUntil) error {
 
 func (p *parking) openLocked(until parkedUntil) error {
 	for _, id := range p.f.Crawls() {
-		if x, _ := p.f.Crawl(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == frontier.On {
-			if err := p.f.Clear(frontier.Crawl(id)); err != nil {
+		if x, _ := p.f.Crawl(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == scope.On {
+			if err := p.f.Clear(scope.Crawl(id)); err != nil {
 				return err
 			}
 			delete(p.paused, id)
@@ -241,7 +242,7 @@ func (p *parking) count() (n [parkings]int64) {
 		return n
 	}
 	for _, id := range p.f.Crawls() {
-		if x, _ := p.f.Crawl(id); isLot(id) && x.Rule.Paused == frontier.On {
+		if x, _ := p.f.Crawl(id); isLot(id) && x.Rule.Paused == scope.On {
 			n[untilOf(id)] += x.Waiting
 		}
 	}

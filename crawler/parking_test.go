@@ -273,7 +273,7 @@ func TestParkedURLComesBackWhenItsHostJoins(t *testing.T) {
 func TestJoinOpensForItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := openFrontier(t, frontier.Options{})
-		p := newParking(inspect.Of(f).(described))
+		p := newParking(inspect.Frontier{Frontier: f, Inspector: inspect.New(f)})
 		require.NoError(t, p.joined("any.example"))
 		_, ok, err := p.lot(untilWider, frontier.Entry{URL: "http://b.example/"})
 		require.True(t, ok)
@@ -290,7 +290,7 @@ func TestJoinOpensForItsOwn(t *testing.T) {
 func TestLooksBecomeRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := openFrontier(t, frontier.Options{})
-		p := newParking(inspect.Of(f).(described))
+		p := newParking(inspect.Frontier{Frontier: f, Inspector: inspect.New(f)})
 		look := func(rest time.Duration) {
 			began := time.Now()
 			_, ok, err := p.lot(untilAgain, frontier.Entry{URL: seed})

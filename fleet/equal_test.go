@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
@@ -113,13 +114,13 @@ func (x *life) work(steps int) {
 			_ = f.Join(&l, fmt.Sprint("group", r.IntN(3)))
 			require.NoError(x.t, f.Done(l, o))
 		case k < 22:
-			require.NoError(x.t, f.UpdateRule(frontier.Domain(fmt.Sprintf("d%d.example", r.IntN(8))), func(rule *frontier.Rule) {
+			require.NoError(x.t, f.UpdateRule(scope.Domain(fmt.Sprintf("d%d.example", r.IntN(8))), func(rule *frontier.Rule) {
 				rule.Priority, rule.Concurrency = r.IntN(4), r.IntN(3)
 			}))
 		case k < 24:
 			require.NoError(x.t, f.SetValue(ctx, fmt.Sprint("key", r.IntN(20)), []byte(fmt.Sprint(r.Uint64()))))
 		case k == 24:
-			_, err := f.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host(host()), Forget: r.IntN(2) == 0})
+			_, err := f.DeleteWith(ctx, frontier.DeleteOptions{Scope: scope.Host(host()), Forget: r.IntN(2) == 0})
 			require.NoError(x.t, err)
 		case k == 25:
 			require.NoError(x.t, f.SetGroup(fmt.Sprint("group", r.IntN(3)), frontier.GroupSettings{Concurrency: 1 + r.IntN(3)}))

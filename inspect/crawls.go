@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Crawl describes one crawl. Scheduled and finished URLs lie on disk in the order of
@@ -221,7 +222,7 @@ type Used struct {
 
 // Used returns what was counted for the Limits of exactly this scope; false if it has
 // none. Host and Crawl have the counts of hosts and crawls.
-func (v *Inspector) Used(s frontier.Scope) (Used, bool) {
+func (v *Inspector) Used(s scope.Scope) (Used, bool) {
 	of := v.f.Subject(s)
 	v.f.LockAdvanced()
 	defer v.f.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 )
 
@@ -37,10 +38,10 @@ func ExampleInspector_Host() {
 	if err := f.Done(lease, frontier.Outcome{RetryAfter: time.Minute}); err != nil {
 		log.Fatal(err)
 	}
-	for h := range inspect.New(f).Hosts(frontier.Domain("example.org"), "") {
+	for h := range inspect.New(f).Hosts(scope.Domain("example.org"), "") {
 		fmt.Printf("%s: %d wait, not served now: %v\n", h.Host, h.Waiting, h.Reason)
 	}
-	for name := range inspect.New(f).HostNames(frontier.All(), "example.org") { // behind it
+	for name := range inspect.New(f).HostNames(scope.All(), "example.org") { // behind it
 		fmt.Println("and", name)
 	}
 	h, err := inspect.New(f).Host(ctx, "example.org")
@@ -48,7 +49,7 @@ func ExampleInspector_Host() {
 		log.Fatal(err)
 	}
 	fmt.Println("again in", h.Until.Sub(clock.Now()))
-	for u, err := range inspect.New(f).URLs(ctx, frontier.All(), "") {
+	for u, err := range inspect.New(f).URLs(ctx, scope.All(), "") {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -60,7 +61,7 @@ func ExampleInspector_Host() {
 	}
 	fmt.Println(s.State, "for", s.Until.UTC().Format(time.TimeOnly))
 	urls := 0
-	for _, err := range inspect.New(f).Scan(ctx, frontier.All()) { // all that is held, whatever it waits for
+	for _, err := range inspect.New(f).Scan(ctx, scope.All()) { // all that is held, whatever it waits for
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -101,7 +102,7 @@ func ExampleInspector_Largest() {
 	for _, h := range inspect.New(f).Largest(2) {
 		fmt.Println(h.Host, h.Waiting, h.Queues[0].Priority)
 	}
-	for h := range inspect.New(f).Hosts(frontier.Domain("big.example"), "") { // in domain order
+	for h := range inspect.New(f).Hosts(scope.Domain("big.example"), "") { // in domain order
 		fmt.Println(h.Host, "of big.example:", h.Reason)
 	}
 	coming, err := inspect.New(f).Upcoming(ctx, 3, true) // to look up their names ahead
@@ -150,7 +151,7 @@ func ExampleInspector_URLs() {
 	after := ""
 	for page := 1; ; page++ {
 		n := 0
-		for u, err := range inspect.New(f).URLs(ctx, frontier.Domain("example"), after) {
+		for u, err := range inspect.New(f).URLs(ctx, scope.Domain("example"), after) {
 			if err != nil {
 				log.Fatal(err)
 			}

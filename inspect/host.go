@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -128,7 +129,7 @@ func (v *Inspector) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 //
 // The first call puts the hosts in order, in short steps; from then on each host costs
 // about 6 more bytes. No lock is held while the loop body runs.
-func (v *Inspector) Hosts(s frontier.Scope, after string) iter.Seq[Host] {
+func (v *Inspector) Hosts(s scope.Scope, after string) iter.Seq[Host] {
 	return eachHost(v, v.f.Seen(s), after, mercator.InfosAtOnce, v.hostLocked)
 }
 
@@ -137,7 +138,7 @@ const namesAtOnce = 256
 
 // HostNames yields the keys of the hosts that Hosts yields, in the same order and under
 // the same conditions, at about a tenth of the cost. Host describes one.
-func (v *Inspector) HostNames(s frontier.Scope, after string) iter.Seq[string] {
+func (v *Inspector) HostNames(s scope.Scope, after string) iter.Seq[string] {
 	look := func(id uint32) string { return string(v.f.Core().NameOf(id)) }
 	return eachHost(v, v.f.Seen(s), after, namesAtOnce, look)
 }

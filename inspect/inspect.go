@@ -11,6 +11,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -22,6 +23,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -37,13 +39,17 @@ type Frontier struct {
 	*Inspector
 }
 
-// Of returns f with its Inspector if it is a *frontier.Frontier, and otherwise f itself: the client of a served
-// frontier describes hosts in its own way.
-func Of(f any) any {
-	if x, ok := f.(*frontier.Frontier); ok {
-		return Frontier{x, New(x)}
+// Of returns f with its Inspector if it is a *frontier.Frontier, and otherwise f itself, if it is a T: the client of
+// a served frontier describes hosts in its own way.
+func Of[T any](f any) (x T, err error) {
+	if own, ok := f.(*frontier.Frontier); ok {
+		f = Frontier{own, New(own)}
 	}
-	return f
+	x, ok := f.(T)
+	if !ok {
+		err = fmt.Errorf("inspect: a %T does not describe its hosts: it has no method Host as an Inspector has", f)
+	}
+	return x, err
 }
 
 // source is a frontier from inside. What Core returns mostly needs the lock.
@@ -65,9 +71,9 @@ type source interface {
 
 	// How names are spelled. With one that no host can have a view finds nothing.
 	HostSeen(name string) string
-	Seen(s frontier.Scope) row.Scope
-	Spelled(s frontier.Scope) (row.Scope, error)
-	Subject(s frontier.Scope) limit.Subject
+	Seen(s scope.Scope) row.Scope
+	Spelled(s scope.Scope) (row.Scope, error)
+	Subject(s scope.Scope) limit.Subject
 	Named(e *frontier.Entry) (host, url string, err error)
 
 	// What is stored, as package frontier says it.
@@ -87,7 +93,7 @@ type source interface {
 	ReadOutdated()
 	ListTimed() *timed.List
 	EachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error)
-	Scan(ctx context.Context, s frontier.Scope, take func(q *storage.Queue, due int64, body []byte) error) error
+	Scan(ctx context.Context, s scope.Scope, take func(q *storage.Queue, due int64, body []byte) error) error
 	Settle(ctx context.Context) error
 
 	StoreFailed(what string, err error) // an event

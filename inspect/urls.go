@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -47,7 +48,7 @@ func (u WaitingURL) Cursor() string { return view.Cursor(u.Host, u.seq) }
 // them; the first call reads all URLs of a host on disk, later ones only those that they
 // list. A *CorruptError reports damaged ones, and the listing continues; after any other
 // error (a bad scope, a malformed cursor, ctx's, ErrClosed, the Spill's) it ends.
-func (v *Inspector) URLs(ctx context.Context, s frontier.Scope, after string) iter.Seq2[WaitingURL, error] {
+func (v *Inspector) URLs(ctx context.Context, s scope.Scope, after string) iter.Seq2[WaitingURL, error] {
 	return func(yield func(WaitingURL, error) bool) {
 		l := listing{f: v.f, ctx: ctx, yield: yield, bad: map[uint64]bool{}}
 		of, err := v.f.Spelled(s)
@@ -193,7 +194,7 @@ type StoredURL struct {
 // from end to end: a URL outside of the scope takes about half as long as one inside. Without one the
 // lock is held while everything of the scope is copied to memory, about a second for ten million URLs.
 // It may end with an error: a bad scope, ctx's, ErrClosed, or the Spill's.
-func (v *Inspector) Scan(ctx context.Context, s frontier.Scope) iter.Seq2[StoredURL, error] {
+func (v *Inspector) Scan(ctx context.Context, s scope.Scope) iter.Seq2[StoredURL, error] {
 	return func(yield func(StoredURL, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		some, ended := make(chan []StoredURL), make(chan error, 1)
@@ -221,7 +222,7 @@ func (v *Inspector) Scan(ctx context.Context, s frontier.Scope) iter.Seq2[Stored
 }
 
 // scan sends all URLs of a scope, some at a time.
-func (v *Inspector) scan(ctx context.Context, s frontier.Scope, to chan<- []StoredURL) error {
+func (v *Inspector) scan(ctx context.Context, s scope.Scope, to chan<- []StoredURL) error {
 	var some []StoredURL
 	send := func() error {
 		if err := ctx.Err(); err != nil { // select picks at random when both are ready

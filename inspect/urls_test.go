@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -31,26 +32,26 @@ func TestURLsListsWhatWaits(t *testing.T) {
 		add(frontier.Entry{URL: "http://www.a.example/"})
 		add(frontier.Entry{URL: "http://a.example/"})
 		for range 2 {
-			require.Equal(t, []string{"http://a.example/", "http://www.a.example/", "http://b.example/1", "http://b.example/2"}, w.Listed(frontier.All(), ""))
-			require.Equal(t, []string{"http://a.example/", "http://www.a.example/"}, w.Listed(frontier.Domain("a.example"), ""))
-			require.Equal(t, []string{"http://a.example/"}, w.Listed(frontier.Host("a.example"), ""))
-			require.Empty(t, w.Listed(frontier.Host("nobody.example"), ""))
+			require.Equal(t, []string{"http://a.example/", "http://www.a.example/", "http://b.example/1", "http://b.example/2"}, w.Listed(scope.All(), ""))
+			require.Equal(t, []string{"http://a.example/", "http://www.a.example/"}, w.Listed(scope.Domain("a.example"), ""))
+			require.Equal(t, []string{"http://a.example/"}, w.Listed(scope.Host("a.example"), ""))
+			require.Empty(t, w.Listed(scope.Host("nobody.example"), ""))
 			if w.Machine != nil {
 				require.NoError(t, hook.Of(w.F).MoveNow(true))
 			}
 		}
-		for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.Host("b.example"), "") {
+		for u, err := range inspect.New(w.F).URLs(context.Background(), scope.Host("b.example"), "") {
 			require.NoError(t, err)
 			require.Equal(t, frontier.Entry{URL: "http://b.example/1", Depth: 2, Weight: 3, Meta: []byte("meta"), Crawl: 7}, u.Entry)
 			require.Equal(t, "b.example", u.Host)
 			require.Equal(t, 1, u.Priority)
 			require.Equal(t, 1, u.Attempt)
-			require.Equal(t, []string{"http://b.example/2"}, w.Listed(frontier.All(), u.Cursor()))
-			require.Empty(t, w.Listed(frontier.Host("a.example"), u.Cursor()))
+			require.Equal(t, []string{"http://b.example/2"}, w.Listed(scope.All(), u.Cursor()))
+			require.Empty(t, w.Listed(scope.Host("a.example"), u.Cursor()))
 			break
 		}
 		l := w.Next()
-		require.NotContains(t, w.Listed(frontier.All(), ""), l.Entry.URL, "a leased one does not wait")
+		require.NotContains(t, w.Listed(scope.All(), ""), l.Entry.URL, "a leased one does not wait")
 	})
 }
 
@@ -58,7 +59,7 @@ func TestURLsErrors(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{})
 	w.Add("http://a.example/")
 	first := func(ctx context.Context, after string) error {
-		for _, err := range inspect.New(w.F).URLs(ctx, frontier.All(), after) {
+		for _, err := range inspect.New(w.F).URLs(ctx, scope.All(), after) {
 			return err
 		}
 		return nil
@@ -66,7 +67,7 @@ func TestURLsErrors(t *testing.T) {
 	for _, bad := range []string{"!", "AA", "AAA!", "____________________", "GARBAGE"} {
 		require.ErrorContains(t, first(context.Background(), bad), "malformed cursor", bad)
 	}
-	for _, err := range inspect.New(w.F).URLs(context.Background(), frontier.Host(""), "") {
+	for _, err := range inspect.New(w.F).URLs(context.Background(), scope.Host(""), "") {
 		require.ErrorContains(t, err, "scope")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -156,7 +157,7 @@ func TestURLsIsStable(t *testing.T) {
 		for more := true; more; {
 			more = false
 			n := rapid.IntRange(1, 40).Draw(r, "page")
-			for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), cursor) {
+			for u, err := range inspect.New(w.F).URLs(context.Background(), scope.All(), cursor) {
 				require.NoError(t, err)
 				counts[u.Entry.URL]++
 				hosts = append(hosts, u.Host)
@@ -199,7 +200,7 @@ func TestURLsOfALargeHost(t *testing.T) {
 		for done := false; !done; {
 			done = true
 			page := 0
-			for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), cursor) {
+			for u, err := range inspect.New(w.F).URLs(context.Background(), scope.All(), cursor) {
 				require.NoError(t, err)
 				require.False(t, seen[u.Entry.URL])
 				seen[u.Entry.URL] = true
@@ -240,7 +241,7 @@ func TestURLsReportsDamage(t *testing.T) {
 	})
 	var got []string
 	faults := 0
-	for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), "") {
+	for u, err := range inspect.New(w.F).URLs(context.Background(), scope.All(), "") {
 		var corrupt *frontier.CorruptError
 		if errors.As(err, &corrupt) {
 			faults++
@@ -355,13 +356,13 @@ func TestViewsOfDeletedURLs(t *testing.T) {
 				if moved && w.Machine != nil {
 					require.NoError(t, hook.Of(w.F).MoveNow(true))
 				}
-				_, err = w.F.Delete(context.Background(), frontier.Host("a.example"))
+				_, err = w.F.Delete(context.Background(), scope.Host("a.example"))
 				require.NoError(t, err)
-				require.Equal(t, harness.UrlsOf("b.example", 2), w.Listed(frontier.All(), ""))
+				require.Equal(t, harness.UrlsOf("b.example", 2), w.Listed(scope.All(), ""))
 				w.IsState(inspect.URLKnown, "http://a.example/1")
 				w.IsState(inspect.URLKnown, "http://a.example/later")
 				w.Add("http://a.example/new")
-				require.Equal(t, []string{"http://a.example/new"}, w.Listed(frontier.Host("a.example"), ""))
+				require.Equal(t, []string{"http://a.example/new"}, w.Listed(scope.Host("a.example"), ""))
 				w.IsState(inspect.URLWaiting, "http://a.example/new")
 			})
 		})

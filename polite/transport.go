@@ -5,7 +5,6 @@ package polite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -33,13 +32,6 @@ type Frontier interface {
 type described interface {
 	Frontier
 	Host(ctx context.Context, host string) (inspect.Host, error)
-}
-
-func describing(f Frontier) (described, error) {
-	if x, ok := inspect.Of(f).(described); ok {
-		return x, nil
-	}
-	return nil, fmt.Errorf("polite: a %T does not describe its hosts: it has no method Host as an *inspect.Inspector has", f)
 }
 
 // Transport is an http.RoundTripper that contacts each host one request at a time, and leaves it
@@ -107,7 +99,7 @@ func (t *Transport) start() error {
 			f, t.err = frontier.Open(context.Background(), frontier.Options{KeepOpen: true})
 		}
 		if t.err == nil {
-			t.f, t.err = describing(f)
+			t.f, t.err = inspect.Of[described](f)
 		}
 	})
 	return t.err

@@ -25,6 +25,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 func TestRequestsWaitForTheirTurn(t *testing.T) {
@@ -192,7 +193,7 @@ func TestMaxWaitRefusesAtOnceWhatTakesLonger(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		_, err = get(t, c, "http://a.example/")
 		require.NoError(t, err)
-		require.NoError(t, embedded(tr).Pause(frontier.Host("b.example")))
+		require.NoError(t, embedded(tr).Pause(scope.Host("b.example")))
 		begun = time.Now()
 		_, err = get(t, c, "http://b.example/")
 		busy, ok = errors.AsType[*BusyError](err)
@@ -507,7 +508,7 @@ func TestFrontierMustDescribeItsHosts(t *testing.T) {
 	base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF })
 	_, err = (&http.Client{Transport: &Transport{Frontier: struct{ Frontier }{f}, Base: base}}).Get("http://a.example/")
 	require.ErrorContains(t, err, "does not describe its hosts")
-	_, err = (&http.Client{Transport: &Transport{Frontier: inspect.Of(f).(Frontier), Base: base}}).Get("http://a.example/")
+	_, err = (&http.Client{Transport: &Transport{Frontier: inspect.Frontier{Frontier: f, Inspector: inspect.New(f)}, Base: base}}).Get("http://a.example/")
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.NoError(t, f.Check())
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 func contextWithTimeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
@@ -344,7 +345,7 @@ func TestNothingIsSentUnderALeaseThatHasEnded(t *testing.T) {
 			v, err := visit(t, &http.Client{Transport: tr}, l)
 			require.ErrorIs(t, err, frontier.ErrNotLeased)
 			assert.Equal(t, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}, v.Outcome())
-			_, err = embedded(tr).Delete(t.Context(), frontier.All())
+			_, err = embedded(tr).Delete(t.Context(), scope.All())
 			require.NoError(t, err)
 		}
 		assert.Empty(t, w.requests())

@@ -9,10 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/selector"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/selector"
 )
 
 // figure1 is an operator's priority above two that are mixed by p.
@@ -92,7 +93,7 @@ func TestCascadeChoosesByTiers(t *testing.T) {
 
 // A selector inside that chooses what it was not offered is reported by Next.
 func TestCascadeTellsOfBadChoices(t *testing.T) {
-	bad := frontier.SelectorFunc(func([]int) int { return 2 })
+	bad := selector.Func(func([]int) int { return 2 })
 	for name, s := range map[string]frontier.Selector{
 		"top":  selector.Cascade(bad, selector.Tier{Levels: 2, Selector: selector.Strict()}),
 		"tier": selector.Cascade(selector.Strict(), selector.Tier{Levels: 1, Selector: bad}, selector.Tier{Levels: 1, Selector: selector.Strict()}),

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 const (
@@ -256,7 +257,7 @@ func TestExpiredContactsLeaveTheFile(t *testing.T) {
 func TestContactsAreCountedAsTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		two := func(x *life) *life {
-			require.NoError(t, x.f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 2 }))
+			require.NoError(t, x.f.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 2 }))
 			_, err := x.f.Add(t.Context(), frontier.Entry{URL: "http://a.example/3"}, frontier.Entry{URL: "http://a.example/4"}, frontier.Entry{URL: "http://a.example/5"})
 			require.NoError(t, err)
 			return x

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
 	"github.com/seed-7440039f/frontier/internal/unit"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // longestLease is the frontier's own bound on a lease's length.
@@ -130,7 +131,7 @@ func waitTime(x float64) (time.Duration, error) {
 func (s *Service) host(name string) (string, error) {
 	key, err := console.KeyOf(s.f, name)
 	if err == nil {
-		err = s.f.CheckScope(frontier.Host(key))
+		err = s.f.CheckScope(scope.Host(key))
 	}
 	if err != nil {
 		return "", badRequest("host: %w", err)

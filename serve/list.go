@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // listBytes is the approximate size of one write of a listing.
@@ -79,7 +80,7 @@ const mostFound = 10_000
 // Frontier.HostKey.
 func (s *Service) QueueURLs(ctx context.Context, crawl uint32, host string) iter.Seq2[inspect.StoredURL, error] {
 	return func(yield func(inspect.StoredURL, error) bool) {
-		for u, err := range s.listed(ctx, frontier.Host(host), crawl, host, true) {
+		for u, err := range s.listed(ctx, scope.Host(host), crawl, host, true) {
 			if err == nil && u.Entry.Crawl != crawl {
 				continue
 			}
@@ -98,7 +99,7 @@ func (s *Service) waitingURLs(ctx context.Context, crawl uint32, host string) (u
 		return nil, false // Scan will report the error, unless it only says that nothing is counted
 	}
 	urls = make([]inspect.StoredURL, 0, n.Waiting)
-	for u, err := range s.views.URLs(ctx, frontier.Host(host), "") {
+	for u, err := range s.views.URLs(ctx, scope.Host(host), "") {
 		if err != nil || u.Priority == frontier.Immediate {
 			return nil, false // Scan will report the error, or the metadata as admitted
 		}
@@ -208,7 +209,7 @@ func (p *paged) some(full func() bool) iter.Seq2[inspect.StoredURL, error] {
 
 // listed returns the URLs to list, of all states, in one snapshot: those of the queue if a cheap search finds
 // them, otherwise all of the scope.
-func (s *Service) listed(ctx context.Context, scope frontier.Scope, crawl uint32, host string, queue bool) iter.Seq2[inspect.StoredURL, error] {
+func (s *Service) listed(ctx context.Context, scope scope.Scope, crawl uint32, host string, queue bool) iter.Seq2[inspect.StoredURL, error] {
 	if queue {
 		if urls, ok := s.waitingURLs(ctx, crawl, host); ok {
 			return stored(urls)
@@ -237,7 +238,7 @@ func (c *call) page(crawl uint32, host string, queue bool) (*paged, error) {
 		return nil, nil
 	case after == "":
 		p := &paged{of: of} // pages count the URLs that they look at
-		p.next, p.stop = iter.Pull2(c.s.listed(c.s.cut, frontier.All(), crawl, host, queue))
+		p.next, p.stop = iter.Pull2(c.s.listed(c.s.cut, scope.All(), crawl, host, queue))
 		return p, nil
 	default:
 		p := x.take(after)
@@ -292,11 +293,11 @@ func (s *Service) getList(c *call) error {
 	case p != nil:
 		all = p.some(l.full)
 	case q.Has("host"):
-		all = s.listed(c.ctx, frontier.Host(host), crawl, host, queue)
+		all = s.listed(c.ctx, scope.Host(host), crawl, host, queue)
 	case q.Has("crawl"):
-		all = s.listed(c.ctx, frontier.Crawl(crawl), crawl, host, queue)
+		all = s.listed(c.ctx, scope.Crawl(crawl), crawl, host, queue)
 	default:
-		all = s.listed(c.ctx, frontier.All(), crawl, host, queue)
+		all = s.listed(c.ctx, scope.All(), crawl, host, queue)
 	}
 	for u, err := range all {
 		if err != nil {
@@ -373,7 +374,7 @@ func (s *Service) deleteHost(c *call) error {
 	if strings.HasPrefix(host, "*") {
 		return badRequest("%.80q is not one host; POST /v1/do deletes the URLs of several", host)
 	}
-	o := frontier.DeleteOptions{Scope: frontier.Host(host)}
+	o := frontier.DeleteOptions{Scope: scope.Host(host)}
 	if q := c.query; q.Has("crawl") {
 		id, ok := s.Crawl(q.Get("crawl"))
 		if !ok {

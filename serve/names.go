@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // DefaultCrawl is the name of crawl 0. An empty name means it.
@@ -342,7 +343,7 @@ func (s *Service) ForgetCrawl(ctx context.Context, name string) (late int64, err
 	if !ok || err != nil {
 		return 0, err
 	}
-	return s.f.Delete(context.WithoutCancel(ctx), frontier.Crawl(id)) // no request can name its URLs any more
+	return s.f.Delete(context.WithoutCancel(ctx), scope.Crawl(id)) // no request can name its URLs any more
 }
 
 // unbind frees a name and returns its number. Meanwhile no URL is added by number.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // toConsole forwards a request to the Console at path. param is the path parameter of ours that the
@@ -135,7 +136,7 @@ func (s *Service) postDo(c *call) error {
 }
 
 // scope returns the scope named in the path.
-func (c *call) scope() (frontier.Scope, error) {
+func (c *call) scope() (scope.Scope, error) {
 	scope, err := console.ScopeOf(c.s.f, c.r.PathValue("scope"))
 	if err == nil {
 		err = c.s.f.CheckScope(scope)
@@ -146,7 +147,7 @@ func (c *call) scope() (frontier.Scope, error) {
 	return scope, nil
 }
 
-func (c *call) replyRule(scope frontier.Scope) error {
+func (c *call) replyRule(scope scope.Scope) error {
 	r, _ := c.s.f.Rule(scope)
 	return c.reply(console.ScopeRule{Scope: scope.String(), Rule: console.RuleOf(r)})
 }
@@ -200,7 +201,7 @@ func ruleRefused(err error) error {
 }
 
 // setRule sets a rule.
-func (s *Service) setRule(c *call, scope frontier.Scope, r frontier.Rule) error {
+func (s *Service) setRule(c *call, scope scope.Scope, r frontier.Rule) error {
 	if err := s.f.UpdateRule(scope, func(x *frontier.Rule) { *x = r }); err != nil {
 		return ruleRefused(err)
 	}
@@ -295,7 +296,7 @@ func (s *Service) putCrawl(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.setRule(c, frontier.Crawl(id), r); err != nil {
+	if err := s.setRule(c, scope.Crawl(id), r); err != nil {
 		return err
 	}
 	return c.reply(s.crawlInfo(name, id))
@@ -311,7 +312,7 @@ func (s *Service) deleteCrawl(c *call) error {
 	if err != nil {
 		return err
 	}
-	n, err := s.f.Delete(c.ctx, frontier.Crawl(id))
+	n, err := s.f.Delete(c.ctx, scope.Crawl(id))
 	if err == nil && forget {
 		var late int64
 		late, err = s.ForgetCrawl(c.ctx, name)

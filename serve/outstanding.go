@@ -8,8 +8,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
@@ -32,22 +30,7 @@ func (c *call) client() string { return ClientName(c.who, c.r.RemoteAddr) }
 
 // fits reports whether a lease matches a query.
 func (c *contact) fits(id string, q *console.LeaseQuery) bool {
-	return (q.Lease == "" || q.Lease == id) && (q.Client == "" || q.Client == c.client) && c.within(q.Scope.String())
-}
-
-// within reports whether a lease lies in a scope, given as text.
-func (c *contact) within(scope string) bool {
-	domain, isDomain := strings.CutPrefix(scope, "*.")
-	crawl, isCrawl := strings.CutPrefix(scope, "crawl:")
-	switch {
-	case scope == "*":
-		return true
-	case isDomain:
-		return c.host == domain || strings.HasSuffix(c.host, "."+domain)
-	case isCrawl:
-		return crawl == strconv.FormatUint(uint64(c.of.crawl), 10)
-	}
-	return c.host == scope
+	return (q.Lease == "" || q.Lease == id) && (q.Client == "" || q.Client == c.client) && q.Scope.Contains(c.host, c.of.crawl)
 }
 
 // outstanding returns the leases that match a query, by ID.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // tokensOf are tokens t-NAME of clients with roles: "crawl bot-1", and so on.
@@ -140,7 +141,7 @@ func TestOperatorsEndLeasesOfAnEarlierServer(t *testing.T) {
 					assert.Equal(t, 1, n)
 				}
 			} else {
-				n, err := y.EndLeases(console.LeaseQuery{Scope: frontier.Host("a.example")})
+				n, err := y.EndLeases(console.LeaseQuery{Scope: scope.Host("a.example")})
 				require.NoError(t, err)
 				assert.Equal(t, 2, n)
 			}
@@ -151,7 +152,7 @@ func TestOperatorsEndLeasesOfAnEarlierServer(t *testing.T) {
 			assert.Equal(t, gap, time.Since(began), "as after a contact")
 			z := y.killed()
 			synctest.Wait()
-			assert.Len(t, z.Leases(console.LeaseQuery{Scope: frontier.Host("a.example")}).Leases, 1, "the last one")
+			assert.Len(t, z.Leases(console.LeaseQuery{Scope: scope.Host("a.example")}).Leases, 1, "the last one")
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Import wraps Frontier.Import. It also imports names of crawls. If they contradict the current ones, its
@@ -29,7 +30,7 @@ func (s *Service) Import(ctx context.Context, r io.Reader, o frontier.ImportOpti
 	err = errors.Join(err, s.loadNames(ctx), s.keepNext())
 	_, moved := in.given.crawl[DefaultCrawl]
 	if now, _ := s.Crawl(DefaultCrawl); now != home && !moved { // the crawl was forgotten meanwhile
-		_, late := s.f.Delete(ctx, frontier.Crawl(home))
+		_, late := s.f.Delete(ctx, scope.Crawl(home))
 		err = errors.Join(err, late)
 	}
 	return x, err

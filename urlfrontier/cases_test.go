@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/urlfrontier"
@@ -371,7 +372,7 @@ func TestBothAPIsShareAFrontier(t *testing.T) {
 
 // crawlOf returns the number of a URL's crawl.
 func crawlOf(t *testing.T, f *frontier.Frontier, url string) uint32 {
-	for u, err := range inspect.New(f).URLs(t.Context(), frontier.All(), "") {
+	for u, err := range inspect.New(f).URLs(t.Context(), scope.All(), "") {
 		require.NoError(t, err)
 		if u.Entry.URL == url {
 			return u.Entry.Crawl

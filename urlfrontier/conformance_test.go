@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/fleet/route"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/test/verbs"
 	"github.com/seed-7440039f/frontier/urlfrontier"
@@ -336,18 +337,18 @@ func (r remote) Stats() frontier.Stats {
 }
 
 // Pause blocks a host for ever.
-func (r remote) Pause(s frontier.Scope) error {
+func (r remote) Pause(s scope.Scope) error {
 	_, err := r.BlockQueueUntil(context.Background(), &pb.BlockQueueParams{Key: s.String(), Time: 1 << 62})
 	return err
 }
 
-func (r remote) Resume(s frontier.Scope) error {
+func (r remote) Resume(s scope.Scope) error {
 	_, err := r.BlockQueueUntil(context.Background(), &pb.BlockQueueParams{Key: s.String()})
 	return err
 }
 
 // Delete deletes the queue of a host.
-func (r remote) Delete(ctx context.Context, s frontier.Scope) (int64, error) {
+func (r remote) Delete(ctx context.Context, s scope.Scope) (int64, error) {
 	n, err := r.DeleteQueue(ctx, &pb.QueueWithinCrawlParams{Key: s.String()})
 	return int64(n.GetValue()), err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
@@ -33,7 +34,7 @@ func (s *Server) BlockQueueUntil(_ context.Context, p *pb.BlockQueueParams) (*pb
 	if until.Sub(now) < time.Millisecond { // over before the frontier sees it
 		until = time.Time{}
 	}
-	err := s.svc.Frontier().UpdateRule(frontier.Host(p.GetKey()), func(r *frontier.Rule) { r.BlockedUntil = until })
+	err := s.svc.Frontier().UpdateRule(scope.Host(p.GetKey()), func(r *frontier.Rule) { r.BlockedUntil = until })
 	return &pb.Empty{}, statusOf(err)
 }
 
@@ -42,12 +43,12 @@ func (s *Server) SetDelay(_ context.Context, p *pb.QueueDelayParams) (*pb.Empty,
 	if len(p.GetKey()) > maxKey {
 		return &pb.Empty{}, nil
 	}
-	scope := frontier.All()
+	of := scope.All()
 	if p.GetKey() != "" {
-		scope = frontier.Host(p.GetKey())
+		of = scope.Host(p.GetKey())
 	}
 	d := min(longestDelay, max(s.o.MinDelay, time.Duration(p.GetDelayRequestable())*time.Second))
-	err := s.svc.Frontier().UpdateRule(scope, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(d) })
+	err := s.svc.Frontier().UpdateRule(of, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(d) })
 	return &pb.Empty{}, statusOf(err)
 }
 

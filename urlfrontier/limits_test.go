@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
@@ -47,14 +48,14 @@ func TestALimitLeavesThePauseOfAnOperator(t *testing.T) {
 	a, f := beside(t)
 	a.put(discovered("", "", "http://a.example/"))
 	a.limit("a.example", 2)
-	require.NoError(t, f.Pause(frontier.Host("a.example")))
+	require.NoError(t, f.Pause(scope.Host("a.example")))
 	for _, url := range []string{"http://a.example/1", "http://a.example/2"} {
 		a.put(known("", "", url, 0))
-		require.Equal(t, frontier.On, f.RuleOf("a.example").Paused)
+		require.Equal(t, scope.On, f.RuleOf("a.example").Paused)
 	}
 	a.limit("a.example", 3)
-	require.Equal(t, frontier.On, f.RuleOf("a.example").Paused)
-	require.NoError(t, f.Resume(frontier.Host("a.example")))
+	require.Equal(t, scope.On, f.RuleOf("a.example").Paused)
+	require.NoError(t, f.Resume(scope.Host("a.example")))
 	a.limit("a.example", 2)
 	require.Empty(t, a.get(byKey("", "a.example", 600)))
 	a.limit("a.example", 0)
@@ -127,7 +128,7 @@ func TestALimitThatLiftsLeavesThePause(t *testing.T) {
 						s, end = began()
 					}
 				}
-				host := frontier.Host("a.example")
+				host := scope.Host("a.example")
 				_, err := f.Add(t.Context(), frontier.Entry{URL: "http://a.example/done", Finished: true}, frontier.Entry{URL: "http://a.example/"})
 				require.NoError(t, err)
 				if after {
@@ -140,10 +141,10 @@ func TestALimitThatLiftsLeavesThePause(t *testing.T) {
 					limit(1)
 				}
 				restart()
-				require.Equal(t, frontier.Rule{Paused: frontier.On, Held: true}, f.RuleOf("a.example"))
+				require.Equal(t, frontier.Rule{Paused: scope.On, Held: true}, f.RuleOf("a.example"))
 				limit(0)
 				restart()
-				require.Equal(t, frontier.Rule{Paused: frontier.On}, f.RuleOf("a.example"))
+				require.Equal(t, frontier.Rule{Paused: scope.On}, f.RuleOf("a.example"))
 				_, _, err = f.TryNext()
 				require.Error(t, err)
 				limit(1)
@@ -164,8 +165,8 @@ func TestALimitThatLiftsLeavesThePause(t *testing.T) {
 func TestALimitIsCheckedAtTheStart(t *testing.T) {
 	f := openUndelayed(t)
 	defer func() { require.NoError(t, f.Close()) }()
-	host := frontier.Host("a.example")
-	require.NoError(t, f.UpdateRule(host, func(r *frontier.Rule) { r.Paused = frontier.Off }))
+	host := scope.Host("a.example")
+	require.NoError(t, f.UpdateRule(host, func(r *frontier.Rule) { r.Paused = scope.Off }))
 	started := func(do func(*urlfrontier.Server)) {
 		t.Helper()
 		svc, err := serve.New(f, serve.Options{})
@@ -190,7 +191,7 @@ func TestALimitIsCheckedAtTheStart(t *testing.T) {
 	_, err := f.Delete(t.Context(), host)
 	require.NoError(t, err)
 	started(func(*urlfrontier.Server) {
-		require.Equal(t, frontier.Rule{Paused: frontier.Off}, f.RuleOf("a.example"))
+		require.Equal(t, frontier.Rule{Paused: scope.Off}, f.RuleOf("a.example"))
 	})
 }
 

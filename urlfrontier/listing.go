@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/tempfile"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
@@ -226,7 +227,7 @@ func (s *Server) listing(ctx context.Context, only queueName, start bool) (l *li
 	}
 	now := s.version()
 	l = x.use(who, only, start, now)
-	all := s.svc.Inspector().Scan(ctx, frontier.All())
+	all := s.svc.Inspector().Scan(ctx, scope.All())
 	switch {
 	case l != nil:
 	case only.key != "":

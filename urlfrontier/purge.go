@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
@@ -57,7 +58,7 @@ func openPurged(ctx context.Context, f *frontier.Frontier) (*purged, error) {
 	if !any {
 		return x, nil
 	}
-	for u, err := range inspect.New(f).Scan(ctx, frontier.All()) {
+	for u, err := range inspect.New(f).Scan(ctx, scope.All()) {
 		if err != nil {
 			return nil, fmt.Errorf("urlfrontier: purged URLs: %w", err)
 		}
@@ -204,11 +205,11 @@ func (x *purge) run(ctx context.Context) error {
 	if x.id, ok = x.s.svc.Crawl(x.name); !ok || len(x.key) > maxKey {
 		return nil
 	}
-	scope := frontier.Crawl(x.id)
+	of := scope.Crawl(x.id)
 	if x.key != "" {
-		scope = frontier.Host(x.key)
+		of = scope.Host(x.key)
 	}
-	for u, err := range x.s.svc.Inspector().Scan(ctx, scope) {
+	for u, err := range x.s.svc.Inspector().Scan(ctx, of) {
 		if err == nil && x.s.isClosing() {
 			err = frontier.ErrClosed
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
@@ -229,7 +230,7 @@ func (s *Server) DeleteQueue(ctx context.Context, p *pb.QueueWithinCrawlParams) 
 		return nil, statusOf(err)
 	}
 	s.endAll(s.holds.takeOf(id, p.GetKey(), time.Now()))
-	_, err = s.svc.Frontier().DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host(p.GetKey()), Crawls: []uint32{id}, Forget: true})
+	_, err = s.svc.Frontier().DeleteWith(ctx, frontier.DeleteOptions{Scope: scope.Host(p.GetKey()), Crawls: []uint32{id}, Forget: true})
 	if err == nil {
 		s.purged.dropAll(id, p.GetKey())
 	}
@@ -248,7 +249,7 @@ func (s *Server) DeleteCrawl(ctx context.Context, p *pb.DeleteCrawlMessage) (*pb
 		return nil, statusOf(err)
 	}
 	s.endAll(s.holds.takeOf(id, "", time.Now()))
-	_, err = s.svc.Frontier().Delete(ctx, frontier.Crawl(id))
+	_, err = s.svc.Frontier().Delete(ctx, scope.Crawl(id))
 	var late int64 // URLs that other APIs added meanwhile
 	if err == nil {
 		s.purged.dropAll(id, "")

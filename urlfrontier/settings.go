@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Keys of values.
@@ -186,7 +187,7 @@ func (s *Server) withhold(key string) (spent bool, err error) {
 
 // hold holds or releases a host. It does not touch pauses, which belong to operators.
 func (s *Server) hold(key string, on bool) error {
-	f, host := s.svc.Frontier(), frontier.Host(key)
+	f, host := s.svc.Frontier(), scope.Host(key)
 	if rule, _ := f.Rule(host); rule.Held == on {
 		return nil
 	}

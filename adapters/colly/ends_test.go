@@ -19,6 +19,7 @@ import (
 	frontiercolly "github.com/seed-7440039f/frontier/adapters/colly"
 	"github.com/seed-7440039f/frontier/adapters/colly/internal/web"
 	"github.com/seed-7440039f/frontier/polite"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/stretchr/testify/require"
 )
 
@@ -137,7 +138,7 @@ func TestFollowDoesNotWaitForEver(t *testing.T) {
 	w := &web.Web{Hosts: 2, Pages: 2, Seeds: 2, Special: redirects(map[string]string{"/there": "http://h1.example/0"})}
 	fo := frontier.Options{Retry: frontier.Retries(2, time.Second)}
 	crawling(t, w, fo, frontiercolly.Options{Follow: true}, func(c *crawl) {
-		require.NoError(c, c.f.BlockUntil(frontier.Host("h1.example"), time.Now().Add(time.Hour)))
+		require.NoError(c, c.f.BlockUntil(scope.Host("h1.example"), time.Now().Add(time.Hour)))
 		c.run("http://h0.example/there")
 		require.Equal(c, 2, w.Served("h0.example", "/there"))
 		var busy *polite.BusyError
@@ -404,7 +405,7 @@ func TestPanics(t *testing.T) {
 // URLs that only an operator can release do not count as crawled.
 func TestHeldURLsAreToldOf(t *testing.T) {
 	crawling(t, &web.Web{Hosts: 1, Pages: 1, Seeds: 1}, frontier.Options{}, frontiercolly.Options{}, func(c *crawl) {
-		require.NoError(c, c.f.Pause(frontier.Host("h0.example")))
+		require.NoError(c, c.f.Pause(scope.Host("h0.example")))
 		require.NoError(c, c.q.AddURL("http://h0.example/0"))
 		var held *frontier.HeldError
 		require.ErrorAs(c, c.q.Run(c.c), &held)

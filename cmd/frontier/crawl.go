@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/figures"
 	"github.com/seed-7440039f/frontier/event"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -180,7 +181,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	defer func() { err = join(err, f.Close()) }()
 	s.store = f
 	if s.limits != nil && s.anew("limit-") {
-		if err := f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = *s.limits }); err != nil {
+		if err := f.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = *s.limits }); err != nil {
 			return end, err
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // leases lists them.
@@ -17,7 +17,7 @@ func leases(ctx context.Context, c *reached, cmd *cli.Command, out *printer) err
 	if n := cmd.Int("n"); n < 1 || n > 10_000 {
 		return usageError(fmt.Sprintf("leases: -n is %d; want 1 to 10000", n))
 	}
-	q := console.LeaseQuery{Client: cmd.String("client"), Scope: frontier.All(), N: cmd.Int("n")}
+	q := console.LeaseQuery{Client: cmd.String("client"), Scope: scope.All(), N: cmd.Int("n")}
 	if cmd.Args().Present() {
 		var err error
 		if q.Scope, err = console.ParseScope(cmd.Args().First()); err != nil {

@@ -5,12 +5,12 @@ package main
 import (
 	"time"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // limitFlags are these flags before they are checked.
 type limitFlags struct {
-	frontier.Limits
+	scope.Limits
 	bytes byteSize
 }
 

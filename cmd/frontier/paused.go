@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // lookAgain is the interval at which a worker of a paused crawl checks the pause.
@@ -21,7 +22,7 @@ func (s *settings) whilePaused(f *frontier.Frontier, c *atomic.Pointer[crawler.C
 	var told atomic.Bool
 	var seen atomic.Int64 // when a pause was last seen, in nanoseconds
 	return func(ctx context.Context) bool {
-		if all, _ := f.Rule(frontier.All()); all.Paused == frontier.On {
+		if all, _ := f.Rule(scope.All()); all.Paused == scope.On {
 			p := c.Load().Progress()
 			if p.Frontier.Waiting <= p.Parked+p.NextRun {
 				return false

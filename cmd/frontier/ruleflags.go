@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // ruleFlags are the rules, first as text.
@@ -24,13 +25,12 @@ type ruleFlags struct {
 
 // rule holds the settings of a scope's hosts. Zero fields are not set.
 type rule struct {
-	scope       frontier.Scope
+	scope       scope.Scope
 	delay       frontier.DelayPolicy
 	priority    int
 	concurrency int
-	limits      *frontier.Limits // of each host, or of the crawl
-	weight      int              // of a crawl
-	crawl       bool             // the scope is a crawl
+	limits      *scope.Limits // of each host, or of the crawl
+	weight      int           // of a crawl
 }
 
 func (r *ruleFlags) define(fs *flagSet) {
@@ -48,7 +48,7 @@ func (r *ruleFlags) apply(s *settings) {
 	defer f.Close()
 	for _, text := range r.texts {
 		x, err := parseRule(text)
-		if err == nil && slices.ContainsFunc(r.rules, func(y rule) bool { return x.scope == y.scope && x.crawl == y.crawl }) {
+		if err == nil && slices.ContainsFunc(r.rules, func(y rule) bool { return x.scope == y.scope }) {
 			err = errors.New("another rule has the same hosts; want one with all settings")
 		}
 		if err == nil {
@@ -73,6 +73,7 @@ func (r *ruleFlags) set(f *frontier.Frontier) error {
 }
 
 func (x *rule) set(f *frontier.Frontier) error {
+	_, isCrawl := x.scope.Crawl()
 	return f.UpdateRule(x.scope, func(r *frontier.Rule) {
 		if x.delay != nil {
 			r.Delay = x.delay
@@ -88,7 +89,7 @@ func (x *rule) set(f *frontier.Frontier) error {
 		}
 		switch {
 		case x.limits == nil:
-		case x.crawl:
+		case isCrawl:
 			r.Limits = *x.limits
 		default:
 			r.HostLimits = *x.limits
@@ -108,7 +109,6 @@ func parseRule(text string) (x rule, err error) {
 	if x.scope, err = console.ParseScope(words[0]); err != nil {
 		return x, err
 	}
-	x.crawl = strings.HasPrefix(words[0], "crawl:")
 	fs := flag.NewFlagSet("rule", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	delay := fs.Duration("delay", 0, "")

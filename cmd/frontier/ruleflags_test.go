@@ -10,18 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 func TestRuleFlags(t *testing.T) {
 	x, err := parseRule("*.example.org delay=30s priority=3 concurrency=2 limit-pages=1000 limit-bytes=2M limit-period=24h")
 	require.NoError(t, err)
-	assert.Equal(t, rule{scope: frontier.Domain("example.org"), delay: frontier.FixedDelay(30 * time.Second), priority: 3, concurrency: 2, limits: &frontier.Limits{Served: 1000, Bytes: 2 << 20, Period: 24 * time.Hour}}, x)
+	assert.Equal(t, rule{scope: scope.Domain("example.org"), delay: frontier.FixedDelay(30 * time.Second), priority: 3, concurrency: 2, limits: &scope.Limits{Served: 1000, Bytes: 2 << 20, Period: 24 * time.Hour}}, x)
 	x, err = parseRule("a.example delay-factor=5 max-delay=1m")
 	require.NoError(t, err)
-	assert.Equal(t, rule{scope: frontier.Host("a.example"), delay: frontier.FactorDelay(5, time.Second, time.Minute)}, x)
+	assert.Equal(t, rule{scope: scope.Host("a.example"), delay: frontier.FactorDelay(5, time.Second, time.Minute)}, x)
 	x, err = parseRule("crawl:3 weight=5 limit-pages=1000")
 	require.NoError(t, err)
-	assert.Equal(t, rule{scope: frontier.Crawl(3), crawl: true, weight: 5, limits: &frontier.Limits{Served: 1000}}, x)
+	assert.Equal(t, rule{scope: scope.Crawl(3), weight: 5, limits: &scope.Limits{Served: 1000}}, x)
 	for text, says := range map[string]string{
 		"crawl:x weight=5": "want crawl: and a crawl's number", "crawl:3 weight=0": "weight is 0; want >= 1",
 		"www.* delay=1s": `"www.*": a * stands for all hosts, or before a domain`, "*. delay=1s": "no host: want",

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/backup"
 	"github.com/seed-7440039f/frontier/crawler/dns"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // settings are the settings of a command line.
@@ -41,8 +42,8 @@ type settings struct {
 	fetch    fetch.Options // of crawler.Fetcher
 	names    *dns.Resolver
 	crawler  crawler.Options
-	limits   *frontier.Limits // of each host; nil: unchanged
-	parts    []backup.Part    // the parts of a checkpoint
+	limits   *scope.Limits // of each host; nil: unchanged
+	parts    []backup.Part // the parts of a checkpoint
 
 	pace      paceFlags
 	bounds    limitFlags

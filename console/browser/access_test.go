@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 //go:embed testdata/axe/axe.min.js
@@ -37,7 +38,7 @@ const cutText = `[...document.querySelectorAll("main *, .hero *")].filter(e => {
 func TestAccessibility(t *testing.T) {
 	x, w := launch(t).open(t, 1280, 900), crawling(t)
 	x.until(t, "something failed", func() bool { return w.f.Stats().Waiting > 100 && w.f.Stats().Done[frontier.Failed] > 0 })
-	require.NoError(t, w.f.UpdateRule(frontier.Domain("elsewhere.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1000, Period: time.Hour} }))
+	require.NoError(t, w.f.UpdateRule(scope.Domain("elsewhere.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1000, Period: time.Hour} }))
 	looks := []struct {
 		name, scheme  string
 		width, height int

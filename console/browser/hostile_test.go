@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/event"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // attacks would each set window.owned, open a dialog or ask for something elsewhere.
@@ -105,6 +106,6 @@ func TestWhatWasCrawledIsHarmless(t *testing.T) {
 		x.enter(t, w, "/host?name="+url.QueryEscape(a))
 		x.submit(t, ".forms form:nth-of-type(1) button", "is paused")
 		w.harmless(t, x, a)
-		assert.Equal(t, frontier.On, w.f.RuleOf(a).Paused, a)
+		assert.Equal(t, scope.On, w.f.RuleOf(a).Paused, a)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // clean checks that nothing went wrong on the page, and that it asked for nothing
@@ -77,7 +77,7 @@ func (x *tab) pauses(t *testing.T, w *world, host string) {
 	pressed := time.Now()
 	x.submit(t, ".forms form:nth-of-type(1) button", host+" is paused")
 	t.Logf("the page says that it holds %v after the button was pressed", time.Since(pressed).Round(time.Millisecond))
-	assert.Equal(t, frontier.On, w.f.RuleOf(host).Paused, "it holds when the page says so")
+	assert.Equal(t, scope.On, w.f.RuleOf(host).Paused, "it holds when the page says so")
 	x.until(t, "what was being fetched is there", func() bool {
 		h, err := inspect.New(w.f).Host(t.Context(), host)
 		require.NoError(t, err)
@@ -119,10 +119,10 @@ func TestWithoutJavaScript(t *testing.T) {
 	x.fill(t, "[name=token]", "wrong")
 	x.click(t, "main button")
 	x.says(t, ".wrong", "That is not the token")
-	assert.Equal(t, frontier.Unset, w.f.RuleOf("site-1.example").Paused)
+	assert.Equal(t, scope.Unset, w.f.RuleOf("site-1.example").Paused)
 	x.fill(t, "[name=token]", token)
 	x.submit(t, "main button", "site-1.example is paused")
-	assert.Equal(t, frontier.On, w.f.RuleOf("site-1.example").Paused, "what was wanted is done")
+	assert.Equal(t, scope.On, w.f.RuleOf("site-1.example").Paused, "what was wanted is done")
 	x.goTo(t, w.page+"/host?name=site-2.example")
 	x.pauses(t, w, "site-2.example") // it is not asked for again
 }
@@ -156,7 +156,7 @@ func TestByKeyboard(t *testing.T) {
 	x.write(t, token)
 	x.press(t, "Enter")
 	x.says(t, "#said", "site-1.example is paused")
-	assert.Equal(t, frontier.On, w.f.RuleOf("site-1.example").Paused)
+	assert.Equal(t, scope.On, w.f.RuleOf("site-1.example").Paused)
 	assert.Empty(t, slices.DeleteFunc(x.complaints(), func(c string) bool { return strings.Contains(c, "401") }))
 }
 

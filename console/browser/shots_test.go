@@ -23,8 +23,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 var shots = flag.String("shots", "", "`folder` for pictures of the page; empty: none are made")
@@ -123,11 +123,11 @@ func TestShots(t *testing.T) {
 	picture("page-url", "light", "/url?url=http://shop-1.example/", 1400, 900)
 	picture("page-enter", "light", "/enter", 1400, 900)
 	picture("page-lost", "light", "/nowhere", 1400, 900)
-	require.NoError(t, w.f.Pause(frontier.All()))
+	require.NoError(t, w.f.Pause(scope.All()))
 	time.Sleep(3 * time.Second)
 	picture("page-paused", "light", "/", 1400, 900)
 	picture("page-paused-phone", "dark", "/", 390, 844)
-	require.NoError(t, w.f.Resume(frontier.All()))
+	require.NoError(t, w.f.Resume(scope.All()))
 	_, err := console.Direct(w.c).Do(t.Context(), console.Action{Do: "stop"})
 	require.NoError(t, err)
 	x.until(t, "it has ended", func() bool {

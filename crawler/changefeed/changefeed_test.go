@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 func open(t *testing.T, o frontier.Options) *frontier.Frontier {
@@ -30,7 +31,7 @@ func open(t *testing.T, o frontier.Options) *frontier.Frontier {
 
 // waiting are the URLs that wait.
 func waiting(t *testing.T, f *frontier.Frontier) (urls []string) {
-	for u, err := range inspect.New(f).URLs(t.Context(), frontier.All(), "") {
+	for u, err := range inspect.New(f).URLs(t.Context(), scope.All(), "") {
 		require.NoError(t, err)
 		urls = append(urls, u.Entry.URL)
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // placed makes sure that each host is at its part.
 func (x *routed) placed() {
 	x.t.Helper()
 	for name, p := range x.parts {
-		for key := range inspect.New(p.f).HostNames(frontier.All(), "") {
+		for key := range inspect.New(p.f).HostNames(scope.All(), "") {
 			assert.Equal(x.t, name, x.r.home(key).name, key)
 		}
 	}

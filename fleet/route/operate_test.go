@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/client"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/serve"
 )
 
@@ -64,9 +65,9 @@ func TestTheHostsOfADomainAreAtOnePart(t *testing.T) {
 
 func TestRulesAreAtAllPartsThatTheyConcern(t *testing.T) {
 	x := route(t, "a", "b", "c")
-	rule := func(scope string) (at []string) {
+	rule := func(name string) (at []string) {
 		for _, p := range x.r.parts {
-			if r, ok := x.parts[p.name].f.Rule(map[bool]frontier.Scope{true: frontier.All(), false: frontier.Host(scope)}[scope == "*"]); ok && r.Delay != nil {
+			if r, ok := x.parts[p.name].f.Rule(map[bool]scope.Scope{true: scope.All(), false: scope.Host(name)}[name == "*"]); ok && r.Delay != nil {
 				at = append(at, p.name)
 			}
 		}
@@ -153,13 +154,13 @@ func TestActions(t *testing.T) {
 	x.problem(400, "bad-request", "DELETE", "/v1/leases", "")
 
 	c := x.client(client.Options{})
-	require.NoError(t, x.parts["a"].f.Pause(frontier.All()))
+	require.NoError(t, x.parts["a"].f.Pause(scope.All()))
 	assert.Nil(t, x.ok("GET", "/v1/stats", "")["paused"], "one part is")
-	require.NoError(t, c.Pause(frontier.All()))
+	require.NoError(t, c.Pause(scope.All()))
 	assert.EqualValues(t, true, x.ok("GET", "/v1/stats", "")["paused"])
-	require.NoError(t, c.Resume(frontier.Host(hosts[0])))
-	require.NoError(t, c.Resume(frontier.All()))
-	n, err := c.Delete(t.Context(), frontier.All())
+	require.NoError(t, c.Resume(scope.Host(hosts[0])))
+	require.NoError(t, c.Resume(scope.All()))
+	n, err := c.Delete(t.Context(), scope.All())
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, n)
 	_, err = c.Host(t.Context(), "unknown.example")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // filled has 40 hosts with three URLs each, one of them visited, and a rule for everything and for a host.
@@ -44,12 +44,12 @@ func (x *routed) has(stats map[string]any) {
 		assert.Equal(x.t, stats[name], now[name], name)
 	}
 	for name, p := range x.parts {
-		for key := range inspect.New(p.f).HostNames(frontier.All(), "") {
+		for key := range inspect.New(p.f).HostNames(scope.All(), "") {
 			assert.Equal(x.t, name, x.r.home(key).name, key)
 		}
-		r, _ := p.f.Rule(frontier.All())
+		r, _ := p.f.Rule(scope.All())
 		assert.Equal(x.t, 3, r.Priority)
-		_, here := p.f.Rule(frontier.Host("www.site1.example"))
+		_, here := p.f.Rule(scope.Host("www.site1.example"))
 		assert.Equal(x.t, name == x.r.home("www.site1.example").name, here)
 	}
 	assert.Equal(x.t, 0.0, x.ok("POST", "/v1/urls", `{"url":"http://www.site7.example/0"}`)["new"], "a visited URL is known")
@@ -88,7 +88,7 @@ func TestImportsOfLists(t *testing.T) {
 	assert.Equal(t, []any{60.0, 1.0, 122.0}, []any{sum["urls"], sum["bad"], sum["lines"]})
 	assert.Contains(t, fmt.Sprint(sum["faults"]), "line 122 ", "lines are counted as the client counts them")
 	for name, p := range x.parts {
-		for key := range inspect.New(p.f).HostNames(frontier.All(), "") {
+		for key := range inspect.New(p.f).HostNames(scope.All(), "") {
 			assert.Equal(t, name, x.r.home(key).name, key)
 		}
 	}

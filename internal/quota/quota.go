@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 )
 
-// Limits are the limits of a period: see frontier.Limits, which has the same fields. Waiting and
+// Limits are the limits of a period: see scope.Limits, which has the same fields. Waiting and
 // Depth do not concern a period, and are ignored here.
 type Limits struct {
 	Waiting int64

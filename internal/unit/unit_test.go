@@ -30,6 +30,7 @@ import (
 	"github.com/seed-7440039f/frontier/fleet/crossing"
 	"github.com/seed-7440039f/frontier/polite"
 	"github.com/seed-7440039f/frontier/recrawl"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/serve"
 )
 
@@ -79,8 +80,8 @@ func refused(t *testing.T) map[string]func() error {
 	each(uses, "frontier.Options", open)
 	each(uses, "frontier.Backoff", func(b frontier.Backoff) error { return open(frontier.Options{Backoff: b}) })
 	each(uses, "frontier.Quarantine", func(q frontier.Quarantine) error { return open(frontier.Options{Quarantine: q}) })
-	each(uses, "frontier.Limits", func(x frontier.Limits) error {
-		return f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Limits = x })
+	each(uses, "scope.Limits", func(x scope.Limits) error {
+		return f.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Limits = x })
 	})
 	each(uses, "frontier.TakeOptions", func(o frontier.TakeOptions) error {
 		_, err := f.Take(t.Context(), o)

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/recrawl"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Recount replaces the recrawl.Scheduler's accounts of pages by the pages of a frontier, as after a
@@ -16,7 +17,7 @@ import (
 // pages. The error is the frontier's or ctx's; after an error the accounts are incomplete.
 func (s *Scheduler) Recount(ctx context.Context, f *frontier.Frontier) (pages int, err error) {
 	s.s.Recount(func(yield func(recrawl.Page) bool) {
-		for u, scanErr := range inspect.New(f).Scan(ctx, frontier.All()) {
+		for u, scanErr := range inspect.New(f).Scan(ctx, scope.All()) {
 			switch {
 			case scanErr != nil:
 				err = scanErr

@@ -15,11 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 var badEntries = []struct {
@@ -165,7 +167,7 @@ func TestSelectorOutOfRange(t *testing.T) {
 	for _, p := range []int{0, -1, 2, 4, 9, 64, 65, 1000, math.MaxInt, math.MinInt} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			bad := false
-			o := frontier.Options{Delay: frontier.FixedDelay(0), Selector: frontier.SelectorFunc(func(available []int) int {
+			o := frontier.Options{Delay: frontier.FixedDelay(0), Selector: selector.Func(func(available []int) int {
 				if bad {
 					return p
 				}

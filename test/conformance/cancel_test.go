@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
@@ -38,8 +39,8 @@ func TestContextThatHasEnded(t *testing.T) {
 			"CrawlNow":          func() error { _, err := w.F.CrawlNow(ctx, frontier.Entry{URL: "http://a.example/1"}); return err },
 			"Next":              func() error { _, err := w.F.Next(ctx); return err },
 			"Contact":           func() error { _, err := w.F.Contact(ctx, "a.example"); return err },
-			"Delete":            func() error { _, err := w.F.Delete(ctx, frontier.All()); return err },
-			"Delete of a crawl": func() error { _, err := w.F.Delete(ctx, frontier.Crawl(0)); return err },
+			"Delete":            func() error { _, err := w.F.Delete(ctx, scope.All()); return err },
+			"Delete of a crawl": func() error { _, err := w.F.Delete(ctx, scope.Crawl(0)); return err },
 			"Status": func() error {
 				_, err := inspect.New(w.F).Status(ctx, frontier.Entry{URL: "http://a.example/1"})
 				return err
@@ -57,13 +58,13 @@ func TestContextThatHasEnded(t *testing.T) {
 				return got
 			},
 			"Scan": func() (got error) {
-				for _, err := range inspect.New(w.F).Scan(ctx, frontier.All()) {
+				for _, err := range inspect.New(w.F).Scan(ctx, scope.All()) {
 					got = err
 				}
 				return got
 			},
 			"URLs": func() (got error) {
-				for _, err := range inspect.New(w.F).URLs(ctx, frontier.All(), "") {
+				for _, err := range inspect.New(w.F).URLs(ctx, scope.All(), "") {
 					got = err
 				}
 				return got
@@ -326,7 +327,7 @@ func (c *canceller) look(ctx context.Context) {
 	case 2:
 		_, err = inspect.New(c.f).Upcoming(ctx, 5, true)
 	default:
-		for _, e := range inspect.New(c.f).URLs(ctx, frontier.Host("h2.example"), "") {
+		for _, e := range inspect.New(c.f).URLs(ctx, scope.Host("h2.example"), "") {
 			err = e
 		}
 	}

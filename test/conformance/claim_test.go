@@ -7,13 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
+	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // movedWorld is a world in which all URLs of a.example are on disk.
@@ -41,9 +44,9 @@ func TestHostIsAssignedToABusyGroupDuringALoad(t *testing.T) {
 	w := movedWorld(t, frontier.Options{Delay: frontier.FixedDelay(time.Second), GroupDelay: frontier.FixedDelay(time.Minute)})
 	w.Add(harness.UrlsOf("b.example", 1)...)
 	require.NoError(t, w.F.Assign("b.example", "g"))
-	require.NoError(t, w.F.Pause(frontier.Host("a.example")))
+	require.NoError(t, w.F.Pause(scope.Host("a.example")))
 	b := w.NextIs(0, "http://b.example/1")
-	require.NoError(t, w.F.Resume(frontier.Host("a.example")))
+	require.NoError(t, w.F.Resume(scope.Host("a.example")))
 	called := w.WhileReading(func() { assert.NoError(t, w.F.Assign("a.example", "g")) })
 	_, _, err := w.F.TryNext()
 	require.ErrorIs(t, err, frontier.ErrNotDue)
@@ -74,10 +77,10 @@ func TestHostLeavesItsGroupDuringALoad(t *testing.T) {
 	for _, h := range []string{"a.example", "b.example"} {
 		require.NoError(t, w.F.Assign(h, "g"))
 	}
-	require.NoError(t, w.F.Pause(frontier.Host("b.example")))
+	require.NoError(t, w.F.Pause(scope.Host("b.example")))
 	called := w.WhileReading(func() {
 		assert.NoError(t, w.F.Assign("a.example", ""))
-		assert.NoError(t, w.F.Resume(frontier.Host("b.example")))
+		assert.NoError(t, w.F.Resume(scope.Host("b.example")))
 	})
 	a := w.NextIs(0, "http://a.example/1")
 	require.True(t, *called)
@@ -92,7 +95,7 @@ func TestHostLeavesItsGroupDuringALoad(t *testing.T) {
 func TestHostLosesALaneDuringALoad(t *testing.T) {
 	w, first := halfLeased(t)
 	called := w.WhileReading(func() {
-		assert.NoError(t, w.F.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
+		assert.NoError(t, w.F.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
 	})
 	_, _, err := w.F.TryNext()
 	require.ErrorIs(t, err, frontier.ErrNotDue)
@@ -104,7 +107,7 @@ func TestHostLosesALaneDuringALoad(t *testing.T) {
 
 func TestHostIsBlockedDuringALoad(t *testing.T) {
 	w := movedWorld(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)})
-	called := w.WhileReading(func() { assert.NoError(t, w.F.BlockUntil(frontier.All(), harness.Dawn.Add(time.Hour))) })
+	called := w.WhileReading(func() { assert.NoError(t, w.F.BlockUntil(scope.All(), harness.Dawn.Add(time.Hour))) })
 	_, at, err := w.F.TryNext()
 	require.ErrorIs(t, err, frontier.ErrNotDue)
 	require.True(t, *called)
@@ -143,16 +146,16 @@ func TestURLIsMovedDuringALoad(t *testing.T) {
 // the selector chooses.
 func TestPausedHostGivesItsSlotUp(t *testing.T) {
 	highest := false
-	selector := frontier.SelectorFunc(func(available []int) int {
+	selector := selector.Func(func(available []int) int {
 		if highest {
 			return available[len(available)-1]
 		}
 		return available[0]
 	})
 	for name, hold := range map[string]func(f *frontier.Frontier) error{
-		"paused": func(f *frontier.Frontier) error { return f.Pause(frontier.Host("a.example")) },
+		"paused": func(f *frontier.Frontier) error { return f.Pause(scope.Host("a.example")) },
 		"blocked": func(f *frontier.Frontier) error {
-			return f.BlockUntil(frontier.Host("a.example"), harness.Dawn.Add(time.Hour))
+			return f.BlockUntil(scope.Host("a.example"), harness.Dawn.Add(time.Hour))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -323,7 +324,7 @@ var besides = []beside{
 	}, ready: dying, goes: dies},
 	{name: "OnEvent", holds: "user", opts: func(o *frontier.Options, s *gatedSpill) {
 		o.OnEvent = func(event.Event) { s.user() }
-	}, goes: func(t *testing.T, w *harness.World) { _ = w.F.Pause(frontier.Host("a.example")) }},
+	}, goes: func(t *testing.T, w *harness.World) { _ = w.F.Pause(scope.Host("a.example")) }},
 	{name: "a lease expires", holds: "user", opts: func(o *frontier.Options, s *gatedSpill) {
 		o.Retry = askedRetry(s.user)
 	}, ready: inBlocks, goes: func(t *testing.T, w *harness.World) {
@@ -339,16 +340,16 @@ var besides = []beside{
 		w.Until(time.Hour)
 	}},
 	{name: "Delete", holds: "Commit", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {
-		_, err := w.F.Delete(context.Background(), frontier.Host("a.example"))
+		_, err := w.F.Delete(context.Background(), scope.Host("a.example"))
 		saysItIsClosed(t, err)
 	}},
 	{name: "a deletion waits for a read", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {
 		go tries(t, w)
 		time.Sleep(time.Nanosecond)
-		_, _ = w.F.Delete(context.Background(), frontier.All())
+		_, _ = w.F.Delete(context.Background(), scope.All())
 	}},
 	{name: "a rule is written", holds: "Commit", goes: func(t *testing.T, w *harness.World) {
-		saysItIsClosed(t, w.F.Pause(frontier.Domain("example")))
+		saysItIsClosed(t, w.F.Pause(scope.Domain("example")))
 	}},
 	{name: "Forget", holds: "Row", ready: remembered, goes: func(t *testing.T, w *harness.World) { saysItIsClosed(t, w.F.Forget("a.example")) }},
 	{name: "an export takes a snapshot", holds: "Snapshot", ready: inBlocks, goes: exports},
@@ -361,7 +362,7 @@ var besides = []beside{
 		_, _ = w.F.Import(context.Background(), &b, frontier.ImportOptions{})
 	}},
 	{name: "URLs are listed", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {
-		for _, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), "") {
+		for _, err := range inspect.New(w.F).URLs(context.Background(), scope.All(), "") {
 			saysItIsClosed(t, err)
 		}
 	}},

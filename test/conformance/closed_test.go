@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,7 @@ func TestEveryCallAfterClose(t *testing.T) {
 		f := w.F
 		require.NoError(t, f.Close())
 		ctx := context.Background()
-		s := frontier.Host("a.example")
+		s := scope.Host("a.example")
 		errs := map[string]error{}
 		two := func(name string) func(any, error) { return func(_ any, err error) { errs[name] = err } }
 		two("Add")(f.Add(ctx, frontier.Entry{URL: "http://b.example/"}))
@@ -45,15 +46,15 @@ func TestEveryCallAfterClose(t *testing.T) {
 		errs["SetConcurrency"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = 2 })
 		errs["SetPriority"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Priority = 2 })
 		errs["Reprioritize"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[2] = 3 })
-		errs["SetLimits"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1} })
-		errs["SetHostLimits"] = f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1} })
-		errs["weight of a crawl"] = f.UpdateRule(frontier.Crawl(1), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 2} })
-		errs["limits of a crawl"] = f.UpdateRule(frontier.Crawl(1), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1} })
+		errs["SetLimits"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1} })
+		errs["SetHostLimits"] = f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1} })
+		errs["weight of a crawl"] = f.UpdateRule(scope.Crawl(1), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 2} })
+		errs["limits of a crawl"] = f.UpdateRule(scope.Crawl(1), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1} })
 		errs["SetRule"] = f.UpdateRule(s, func(rule *frontier.Rule) { *rule = frontier.Rule{Concurrency: 1} })
 		errs["Clear"] = f.Clear(s)
 		errs["Forget"] = f.Forget("a.example")
 		two("Delete")(f.Delete(ctx, s))
-		two("Delete of a crawl")(f.Delete(ctx, frontier.Crawl(1)))
+		two("Delete of a crawl")(f.Delete(ctx, scope.Crawl(1)))
 		two("Host")(inspect.New(f).Host(ctx, "a.example"))
 		two("Status")(inspect.New(f).Status(ctx, frontier.Entry{URL: "http://a.example/1"}))
 		two("Upcoming")(inspect.New(f).Upcoming(ctx, 3, true))
@@ -63,7 +64,7 @@ func TestEveryCallAfterClose(t *testing.T) {
 		for _, err := range inspect.New(f).URLs(ctx, s, "") {
 			errs["URLs"] = err
 		}
-		for _, err := range inspect.New(f).Scan(ctx, frontier.All()) {
+		for _, err := range inspect.New(f).Scan(ctx, scope.All()) {
 			errs["Scan"] = err
 		}
 		for name, err := range errs {

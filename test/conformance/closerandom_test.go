@@ -24,6 +24,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 )
@@ -211,11 +212,11 @@ func (c *bustle) begins(r *rand.Rand) {
 			if _, err := c.f.Add(bg, frontier.Entry{URL: "http://gone.example/1"}); err != nil {
 				return err
 			}
-			_, err := c.f.Delete(bg, frontier.Host("gone.example"))
+			_, err := c.f.Delete(bg, scope.Host("gone.example"))
 			return err
 		},
 		func(r *rand.Rand) error {
-			s := frontier.Host(fmt.Sprintf("h%d.example", r.IntN(30)))
+			s := scope.Host(fmt.Sprintf("h%d.example", r.IntN(30)))
 			return errors.Join(c.f.Pause(s), c.f.Resume(s))
 		},
 		func(r *rand.Rand) error {
@@ -245,7 +246,7 @@ func (c *bustle) begins(r *rand.Rand) {
 			return err
 		},
 		func(*rand.Rand) error {
-			for _, err := range inspect.New(c.f).URLs(bg, frontier.All(), "") {
+			for _, err := range inspect.New(c.f).URLs(bg, scope.All(), "") {
 				if err != nil {
 					return err
 				}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/event"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
@@ -68,7 +69,7 @@ func TestDeletedURLsAreGivenUp(t *testing.T) {
 		withEvents(t, o, func(t *testing.T, w *harness.World, told *[]event.Event) {
 			w.Add("http://a.example/")
 			l := w.Next()
-			_, err := w.F.Delete(t.Context(), frontier.Host("a.example"))
+			_, err := w.F.Delete(t.Context(), scope.Host("a.example"))
 			require.NoError(t, err)
 			w.Fetched(l, 0, frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureServer})
 			synctest.Wait()
@@ -141,7 +142,7 @@ func TestAStoreThatMovedIsAWarning(t *testing.T) {
 func TestBadOutlinksAreToldOnceAMinute(t *testing.T) {
 	o := frontier.Options{Delay: frontier.FixedDelay(time.Second)}
 	withEvents(t, o, func(t *testing.T, w *harness.World, told *[]event.Event) {
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits.Depth = 1 }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits.Depth = 1 }))
 		for n := range 100 {
 			w.Add(fmt.Sprintf("http://a.example/%d", n))
 			w.Fetched(w.Next(), 0, frontier.Outcome{Add: []frontier.Entry{
@@ -263,7 +264,7 @@ func TestIdlenessIsTold(t *testing.T) {
 		require.NoError(t, f.Done(l, frontier.Outcome{Next: time.Now().Add(30 * time.Second)}))
 		l = <-got
 		require.Len(t, events.told(), 1, "half a minute is not worth a word")
-		require.NoError(t, f.Pause(frontier.All()))
+		require.NoError(t, f.Pause(scope.All()))
 		require.NoError(t, f.Done(l, frontier.Outcome{Add: []frontier.Entry{{URL: "http://b.example/"}}}))
 		time.Sleep(time.Hour)
 		require.Len(t, events.told(), 3, "with the event of the pause")
@@ -376,8 +377,8 @@ func TestEventsInTheLog(t *testing.T) {
 		w.Add("http://a.example/1")
 		w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed, RetryAfter: time.Hour})
 		synctest.Wait()
-		require.NoError(t, w.F.Pause(frontier.Host("b.example")))
-		require.NoError(t, w.F.Pause(frontier.All()))
+		require.NoError(t, w.F.Pause(scope.Host("b.example")))
+		require.NoError(t, w.F.Pause(scope.All()))
 		synctest.Wait()
 		log := regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(out.String(), "")
 		require.Equal(t, `level=WARN msg="host blocked" host=a.example until=2026-01-01T01:00:00.000Z reason=Retry-After

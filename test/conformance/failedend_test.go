@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
@@ -143,7 +144,7 @@ func TestRefusedAddTakesNoDoneDown(t *testing.T) {
 		}
 		gate := make(chan struct{})
 		w.Machine.Faults.Before(spilltest.Write, 1, func() { <-gate })
-		first := harness.Start(func() (l frontier.Lease, err error) { return l, f.Pause(frontier.Host("z.example")) })
+		first := harness.Start(func() (l frontier.Lease, err error) { return l, f.Pause(scope.Host("z.example")) })
 		require.True(t, first.Waits())
 		s.isFull, s.batches = true, 0
 		add := func(url string) *harness.Call {
@@ -159,7 +160,7 @@ func TestRefusedAddTakesNoDoneDown(t *testing.T) {
 		pass := []*harness.Call{done(0, frontier.Outcome{})}
 		fail = append(fail, done(1, frontier.Outcome{Add: []frontier.Entry{{URL: "http://b.example/1"}}}))
 		pass = append(pass, done(2, frontier.Outcome{Result: frontier.Gone}),
-			harness.Start(func() (l frontier.Lease, err error) { return l, f.Pause(frontier.Host("y.example")) }))
+			harness.Start(func() (l frontier.Lease, err error) { return l, f.Pause(scope.Host("y.example")) }))
 		close(gate)
 		for _, c := range append(pass, first) {
 			require.False(t, c.Waits())
@@ -175,8 +176,8 @@ func TestRefusedAddTakesNoDoneDown(t *testing.T) {
 		w.Add("http://b.example/1")
 		require.NoError(t, f.Done(leases[3], frontier.Outcome{}))
 		x := w.Killed()
-		r, _ := x.F.Rule(frontier.Host("y.example"))
-		require.Equal(t, frontier.On, r.Paused)
+		r, _ := x.F.Rule(scope.Host("y.example"))
+		require.Equal(t, scope.On, r.Paused)
 		require.Equal(t, []string{"http://a.example/2", "http://a.example/5", "http://b.example/1"}, x.Rest())
 		require.Equal(t, []string{"http://a.example/2", "http://a.example/5", "http://b.example/1"}, w.Rest())
 		harness.Ended(t, f)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // linked opens a frontier with a page of crawl 7, which is leased.
@@ -78,7 +79,7 @@ func TestLinksOfAContact(t *testing.T) {
 // The limits of a crawl reach the links of its pages, as the worker of the README adds them.
 func TestACrawlsLimitsReachItsLinks(t *testing.T) {
 	f, l := linked(t)
-	require.NoError(t, f.UpdateRule(frontier.Crawl(7), func(r *frontier.Rule) { r.Limits.Depth = 4 }))
+	require.NoError(t, f.UpdateRule(scope.Crawl(7), func(r *frontier.Rule) { r.Limits.Depth = 4 }))
 	require.NoError(t, f.Done(l, frontier.Outcome{Result: frontier.Requeue}))
 	pages := map[uint32]int{}
 	require.NoError(t, f.Work(t.Context(), 2, func(_ context.Context, l frontier.Lease) (frontier.Outcome, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -94,12 +95,12 @@ var stuckCalls = []stuck{
 		return err
 	}},
 	{name: "Delete", holds: "Commit", own: true, given: true, calls: func(ctx context.Context, w *harness.World) error {
-		_, err := w.F.Delete(ctx, frontier.All())
+		_, err := w.F.Delete(ctx, scope.All())
 		return err
 	}},
-	{name: "Pause", holds: "Commit", given: true, calls: func(_ context.Context, w *harness.World) error { return w.F.Pause(frontier.All()) }},
+	{name: "Pause", holds: "Commit", given: true, calls: func(_ context.Context, w *harness.World) error { return w.F.Pause(scope.All()) }},
 	{name: "SetCrawl", holds: "Commit", given: true, calls: func(_ context.Context, w *harness.World) error {
-		return w.F.UpdateRule(frontier.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Paused: frontier.On} })
+		return w.F.UpdateRule(scope.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Paused: scope.On} })
 	}},
 	{name: "SetGroup", holds: "Commit", given: true, calls: func(_ context.Context, w *harness.World) error {
 		return w.F.SetGroup("g", frontier.GroupSettings{Concurrency: 2})
@@ -123,7 +124,7 @@ var stuckCalls = []stuck{
 		return err
 	}},
 	{name: "URLs", holds: "Load", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {
-		for _, err := range inspect.New(w.F).URLs(ctx, frontier.All(), "") {
+		for _, err := range inspect.New(w.F).URLs(ctx, scope.All(), "") {
 			if err != nil {
 				return err
 			}
@@ -131,7 +132,7 @@ var stuckCalls = []stuck{
 		return errors.New("all are listed")
 	}},
 	{name: "Scan", holds: "Records", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {
-		for _, err := range inspect.New(w.F).Scan(ctx, frontier.All()) {
+		for _, err := range inspect.New(w.F).Scan(ctx, scope.All()) {
 			if err != nil {
 				return err
 			}

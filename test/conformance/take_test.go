@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -173,7 +174,7 @@ func TestTakeOfCrawlsKeepsTheirWeights(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	require.NoError(t, w.F.UpdateRule(frontier.Crawl(2), func(r *frontier.Rule) { r.Weight = 3 }))
+	require.NoError(t, w.F.UpdateRule(scope.Crawl(2), func(r *frontier.Rule) { r.Weight = 3 }))
 	got := map[uint32]int{}
 	for _, l := range take(w, frontier.TakeOptions{Hosts: 200, Crawls: []uint32{1, 2}}) {
 		got[l.Entry.Crawl]++
@@ -285,7 +286,7 @@ func TestBundlesOnSeveralLanes(t *testing.T) {
 		w.Until(11 * time.Second)
 		c := take(w, o)
 		require.Len(t, c, 3)
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Concurrency = 1 }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Concurrency = 1 }))
 		for _, l := range append(b[1:], c...) {
 			require.NoError(t, w.F.Done(l, frontier.Outcome{}))
 			require.NoError(t, w.F.Check())
@@ -308,8 +309,8 @@ func TestAFailingHostIsNotBundled(t *testing.T) {
 // Limits count the URLs of a bundle one by one.
 func TestLimitsBoundABundle(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits.Served = 3 }))
-		require.NoError(t, w.F.UpdateRule(frontier.Crawl(1), func(r *frontier.Rule) { r.Limits.Served = 2 }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits.Served = 3 }))
+		require.NoError(t, w.F.UpdateRule(scope.Crawl(1), func(r *frontier.Rule) { r.Limits.Served = 2 }))
 		for i := range 5 {
 			_, err := w.F.Add(t.Context(),
 				frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i), Crawl: 1}, frontier.Entry{URL: fmt.Sprintf("http://b.example/%d", i), Crawl: 2})
@@ -477,7 +478,7 @@ func TestTakeIsOver(t *testing.T) {
 			require.Equal(t, frontier.ErrExhausted, err)
 		}
 		w.Add("http://a.example/")
-		require.NoError(t, w.F.Pause(frontier.Host("a.example")))
+		require.NoError(t, w.F.Pause(scope.Host("a.example")))
 		var held *frontier.HeldError
 		_, err := w.F.Take(t.Context(), frontier.TakeOptions{Host: "a.example", Wait: time.Hour})
 		require.ErrorAs(t, err, &held)
@@ -547,7 +548,7 @@ func TestTakeIsToldAMomentAhead(t *testing.T) {
 				require.NoError(t, err)
 			}
 			if o.Crawls == nil {
-				w.SetCrawl(1, frontier.Rule{Paused: frontier.On})
+				w.SetCrawl(1, frontier.Rule{Paused: scope.On})
 			}
 			o.Clocks, o.Wait = true, time.Hour
 			for range 4 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -241,11 +242,11 @@ func TestWorkEndsWithTheFrontier(t *testing.T) {
 	})
 	workOn(t, frontier.Options{}, func(t *testing.T, f *frontier.Frontier) {
 		seeded(t, f, 2)
-		require.NoError(t, f.Pause(frontier.Host("h1.example")))
+		require.NoError(t, f.Pause(scope.Host("h1.example")))
 		var held *frontier.HeldError
 		require.ErrorAs(t, f.Work(t.Context(), 5, slow), &held)
 		require.EqualValues(t, 1, held.Held)
-		require.NoError(t, f.Resume(frontier.All()))
+		require.NoError(t, f.Resume(scope.All()))
 	})
 	synctest.Test(t, func(t *testing.T) {
 		f, err := frontier.Open(t.Context(), frontier.Options{KeepOpen: true})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -23,16 +24,16 @@ func TestDelayRules(t *testing.T) {
 	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	f, err := frontier.Open(ctx, frontier.Options{Clock: clock, Delay: frontier.FixedDelay(time.Second)})
 	require.NoError(t, err)
-	set := func(s frontier.Scope, d frontier.DelayPolicy) {
+	set := func(s scope.Scope, d frontier.DelayPolicy) {
 		t.Helper()
 		require.NoError(t, f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = d }))
 	}
 	delay := func(host string) time.Duration { return f.DelayOf(host).Max() }
 
-	set(frontier.Domain("example.org"), frontier.FixedDelay(2*time.Second))
-	set(frontier.Domain("a.example.org"), frontier.FixedDelay(3*time.Second))
-	set(frontier.Host("www.a.example.org"), frontier.FixedDelay(4*time.Second))
-	set(frontier.Host("127.0.0.1"), frontier.FixedDelay(5*time.Second))
+	set(scope.Domain("example.org"), frontier.FixedDelay(2*time.Second))
+	set(scope.Domain("a.example.org"), frontier.FixedDelay(3*time.Second))
+	set(scope.Host("www.a.example.org"), frontier.FixedDelay(4*time.Second))
+	set(scope.Host("127.0.0.1"), frontier.FixedDelay(5*time.Second))
 	for host, want := range map[string]time.Duration{
 		"example.org": 2 * time.Second, "b.example.org": 2 * time.Second,
 		"a.example.org": 3 * time.Second, "x.y.a.example.org": 3 * time.Second,
@@ -41,11 +42,11 @@ func TestDelayRules(t *testing.T) {
 	} {
 		require.Equal(t, want, delay(host), host)
 	}
-	set(frontier.Domain("a.example.org"), nil)
+	set(scope.Domain("a.example.org"), nil)
 	require.Equal(t, 2*time.Second, delay("x.a.example.org"), "a rule taken back leaves the next one")
 
-	require.ErrorContains(t, f.UpdateRule(frontier.Host("h"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(-1) }), "FixedDelay is -1ns")
-	require.ErrorContains(t, f.UpdateRule(frontier.Host(""), func(r *frontier.Rule) { r.Delay = nil }), "0 bytes")
+	require.ErrorContains(t, f.UpdateRule(scope.Host("h"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(-1) }), "FixedDelay is -1ns")
+	require.ErrorContains(t, f.UpdateRule(scope.Host(""), func(r *frontier.Rule) { r.Delay = nil }), "0 bytes")
 
 	_, err = f.Add(ctx, frontier.Entry{URL: "http://b.example.org/1"}, frontier.Entry{URL: "http://b.example.org/2"})
 	require.NoError(t, err)
@@ -57,14 +58,14 @@ func TestDelayRules(t *testing.T) {
 	require.Equal(t, 2*time.Second, at.Sub(clock.Now()))
 	require.NoError(t, f.Check())
 	require.NoError(t, f.Close())
-	require.ErrorIs(t, f.UpdateRule(frontier.Host("h"), func(r *frontier.Rule) { r.Delay = nil }), frontier.ErrClosed)
+	require.ErrorIs(t, f.UpdateRule(scope.Host("h"), func(r *frontier.Rule) { r.Delay = nil }), frontier.ErrClosed)
 }
 
 // Concurrent changes of one scope's rule all count, and one that cannot be stored does not affect
 // the others.
 func TestChangesOfOneRuleMeet(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
-	s := frontier.Domain("example.org")
+	s := scope.Domain("example.org")
 	for range 20 {
 		require.NoError(t, w.F.Clear(s))
 		var calls sync.WaitGroup
@@ -96,10 +97,10 @@ func TestDelayRulesLast(t *testing.T) {
 	}
 	f := open()
 	k := frontier.FactorDelay(3, time.Second, 2*time.Minute)
-	require.NoError(t, f.UpdateRule(frontier.Host("slow.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(5 * time.Minute) }))
-	require.NoError(t, f.UpdateRule(frontier.Domain("k.example"), func(r *frontier.Rule) { r.Delay = k }))
-	require.NoError(t, f.UpdateRule(frontier.Domain("gone.example"), func(r *frontier.Rule) { r.Delay = k }))
-	require.NoError(t, f.UpdateRule(frontier.Domain("gone.example"), func(r *frontier.Rule) { r.Delay = nil }))
+	require.NoError(t, f.UpdateRule(scope.Host("slow.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(5 * time.Minute) }))
+	require.NoError(t, f.UpdateRule(scope.Domain("k.example"), func(r *frontier.Rule) { r.Delay = k }))
+	require.NoError(t, f.UpdateRule(scope.Domain("gone.example"), func(r *frontier.Rule) { r.Delay = k }))
+	require.NoError(t, f.UpdateRule(scope.Domain("gone.example"), func(r *frontier.Rule) { r.Delay = nil }))
 	old := f
 	m = m.Kill(t)
 	f = open()
@@ -128,7 +129,7 @@ func TestDelayRulesLast(t *testing.T) {
 // called again.
 func TestUpdateRuleThatIsOvertaken(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
-		s, calls := frontier.Domain("example"), 0
+		s, calls := scope.Domain("example"), 0
 		require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) {
 			if calls++; calls == 1 {
 				require.NoError(t, w.F.Pause(s))
@@ -137,6 +138,6 @@ func TestUpdateRuleThatIsOvertaken(t *testing.T) {
 		}))
 		require.Equal(t, 2, calls)
 		r, _ := w.F.Rule(s)
-		require.Equal(t, frontier.Rule{Paused: frontier.On, Concurrency: 3}, r)
+		require.Equal(t, frontier.Rule{Paused: scope.On, Concurrency: 3}, r)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -73,10 +74,10 @@ func TestQueuesAreCounted(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, inspect.Counts{Waiting: 101, Scheduled: 99, Finished: 100}, queue(t, w, "h2.example", 0))
-	_, err = w.F.Delete(ctx, frontier.Host("h3.example"))
+	_, err = w.F.Delete(ctx, scope.Host("h3.example"))
 	require.NoError(t, err)
 	require.Zero(t, queue(t, w, "h3.example", 1))
-	_, err = w.F.Delete(ctx, frontier.Crawl(0))
+	_, err = w.F.Delete(ctx, scope.Crawl(0))
 	require.NoError(t, err)
 	for host := range inspect.New(w.F).Queues(0, "") {
 		require.Fail(t, "a host is left", host)
@@ -227,7 +228,7 @@ func TestAPageOfQueuesReadsNoMore(t *testing.T) {
 	reads.single.Store(0)
 	require.Equal(t, inspect.Counts{Finished: 1}, queue(t, w, "h00007.example", 0))
 	require.EqualValues(t, 1, reads.single.Load())
-	_, err := w.F.DeleteWith(context.Background(), frontier.DeleteOptions{Scope: frontier.Host("h00007.example"), Forget: true})
+	_, err := w.F.DeleteWith(context.Background(), frontier.DeleteOptions{Scope: scope.Host("h00007.example"), Forget: true})
 	require.NoError(t, err)
 	require.Zero(t, queue(t, w, "h00007.example", 0))
 	require.LessOrEqual(t, reads.ranges.Load(), int64(2))
@@ -251,7 +252,7 @@ func TestQueuesAreCountedAnew(t *testing.T) {
 	require.Zero(t, reopen(true))
 	reopen(false)
 	finished(t, w, 1_000, 1_000)
-	_, err := w.F.Delete(context.Background(), frontier.Host("h00003.example"))
+	_, err := w.F.Delete(context.Background(), scope.Host("h00003.example"))
 	require.NoError(t, err)
 	w.Add("http://h00004.example/waits")
 	require.Positive(t, reopen(true))

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -136,7 +137,7 @@ func TestCrawlNowOfAHostThatAnswersAgain(t *testing.T) {
 func TestCrawlNowAmongCrawls(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)})
 	w.SetCrawl(1, frontier.Rule{Weight: 100})
-	w.SetCrawl(3, frontier.Rule{Paused: frontier.On})
+	w.SetCrawl(3, frontier.Rule{Paused: scope.On})
 	w.InCrawl(1, "x", 50)
 	for crawl := uint32(1); crawl <= 3; crawl++ {
 		for i := range 10 {

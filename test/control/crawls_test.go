@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -162,7 +163,7 @@ func TestPausedCrawlIsHeld(t *testing.T) {
 		w.InCrawl(1, "a", 10)
 		w.InCrawl(2, "a", 10) // on the same hosts
 		l := w.Next()
-		w.SetCrawl(1, frontier.Rule{Paused: frontier.On})
+		w.SetCrawl(1, frontier.Rule{Paused: scope.On})
 		w.Fetched(l, 0, frontier.Outcome{Result: frontier.Requeue})
 		one, _ := inspect.New(w.F).Crawl(1)
 		require.Equal(t, one.Waiting, w.F.Stats().Held)
@@ -178,7 +179,7 @@ func TestPausedCrawlIsHeld(t *testing.T) {
 			w.Until(w.At() + time.Second)
 			w.Over()
 			s, _ := inspect.New(w.F).Crawl(1)
-			require.Equal(t, frontier.On, s.Rule.Paused)
+			require.Equal(t, scope.On, s.Rule.Paused)
 		}
 		w.SetCrawl(1, frontier.Rule{})
 		require.Zero(t, w.F.Stats().Held)
@@ -197,11 +198,11 @@ func TestPausedHostsOfPausedCrawls(t *testing.T) {
 	for crawl := range uint32(2) {
 		w.InCrawl(crawl, "a", 4)
 	}
-	pause := func(crawl uint32, paused frontier.Switch) func() {
+	pause := func(crawl uint32, paused scope.Switch) func() {
 		return func() { w.SetCrawl(crawl, frontier.Rule{Paused: paused}) }
 	}
-	host := func(rule func(frontier.Scope) error) func() {
-		return func() { require.NoError(t, rule(frontier.Host("a1.example"))) }
+	host := func(rule func(scope.Scope) error) func() {
+		return func() { require.NoError(t, rule(scope.Host("a1.example"))) }
 	}
 	held := func(want int64, do ...func()) {
 		for _, fn := range do {
@@ -223,16 +224,16 @@ func TestPausedHostsOfPausedCrawls(t *testing.T) {
 	}
 	held(0)
 	held(2, host(w.F.Pause))
-	held(5, pause(1, frontier.On))
-	held(8, pause(0, frontier.On))
+	held(5, pause(1, scope.On))
+	held(8, pause(0, scope.On))
 	_, _, err := w.TryNext()
 	var e *frontier.HeldError
 	require.ErrorAs(t, err, &e)
 	require.EqualValues(t, 8, e.Held)
 	held(8, host(w.F.Resume))
-	held(5, host(w.F.Pause), pause(1, frontier.Off))
+	held(5, host(w.F.Pause), pause(1, scope.Off))
 	held(4, host(w.F.Resume))
-	held(0, pause(0, frontier.Unset))
+	held(0, pause(0, scope.Unset))
 }
 
 // Hosts that a pause holds back do not keep others from the group's slot, whether
@@ -258,7 +259,7 @@ func TestPausedCrawlHoldsNoGroupSlot(t *testing.T) {
 		}
 		w.Until(time.Second)
 		w.F.Stats() // one of the two is ready now, and has the slot
-		w.SetCrawl(paused, frontier.Rule{Paused: frontier.On})
+		w.SetCrawl(paused, frontier.Rule{Paused: scope.On})
 		for _, url := range left {
 			l := w.Next()
 			require.Equal(t, url, l.Entry.URL)
@@ -278,7 +279,7 @@ func TestPauseMeetsALoad(t *testing.T) {
 	paused := false
 	w.Machine.Faults.Before(spilltest.Read, 1, func() {
 		paused = true
-		w.SetCrawl(1, frontier.Rule{Paused: frontier.On})
+		w.SetCrawl(1, frontier.Rule{Paused: scope.On})
 	})
 	w.Over()
 	require.True(t, paused)
@@ -309,20 +310,20 @@ func TestForgottenCrawls(t *testing.T) {
 func TestSettingsOfCrawlsLast(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
 	w.SetCrawl(0, frontier.Rule{Weight: 1000})
-	w.SetCrawl(1<<32-1, frontier.Rule{Weight: 2, Paused: frontier.On})
+	w.SetCrawl(1<<32-1, frontier.Rule{Weight: 2, Paused: scope.On})
 	w.SetCrawl(3, frontier.Rule{Weight: 2})
 	w.SetCrawl(3, frontier.Rule{}) // taken back
 	for _, id := range []uint32{0, 1<<32 - 1} {
-		require.ErrorContains(t, w.F.UpdateRule(frontier.Crawl(id), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 1001} }), "Weight is 1001; want 1 to 1000")
-		require.ErrorContains(t, w.F.UpdateRule(frontier.Crawl(id), func(r *frontier.Rule) { *r = frontier.Rule{Weight: -1} }), "Weight is -1; want 1 to 1000")
-		require.ErrorContains(t, w.F.BlockUntil(frontier.Crawl(id), w.Clock.Now().Add(time.Hour)), "the other settings are of hosts")
+		require.ErrorContains(t, w.F.UpdateRule(scope.Crawl(id), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 1001} }), "Weight is 1001; want 1 to 1000")
+		require.ErrorContains(t, w.F.UpdateRule(scope.Crawl(id), func(r *frontier.Rule) { *r = frontier.Rule{Weight: -1} }), "Weight is -1; want 1 to 1000")
+		require.ErrorContains(t, w.F.BlockUntil(scope.Crawl(id), w.Clock.Now().Add(time.Hour)), "the other settings are of hosts")
 	}
 	w = w.Killed()
 	require.Equal(t, []uint32{0, 1<<32 - 1}, inspect.New(w.F).Crawls())
 	s, _ := inspect.New(w.F).Crawl(0)
 	require.Equal(t, frontier.Rule{Weight: 1000}, s.Rule)
 	s, _ = inspect.New(w.F).Crawl(1<<32 - 1)
-	require.Equal(t, frontier.Rule{Weight: 2, Paused: frontier.On}, s.Rule)
+	require.Equal(t, frontier.Rule{Weight: 2, Paused: scope.On}, s.Rule)
 	require.NoError(t, w.F.Close())
-	require.ErrorIs(t, w.F.UpdateRule(frontier.Crawl(1), func(r *frontier.Rule) { *r = frontier.Rule{} }), frontier.ErrClosed)
+	require.ErrorIs(t, w.F.UpdateRule(scope.Crawl(1), func(r *frontier.Rule) { *r = frontier.Rule{} }), frontier.ErrClosed)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -38,7 +39,7 @@ func added(t *testing.T, f *frontier.Frontier, es ...frontier.Entry) int {
 	return n
 }
 
-func forgot(t *testing.T, f *frontier.Frontier, s frontier.Scope, crawls ...uint32) {
+func forgot(t *testing.T, f *frontier.Frontier, s scope.Scope, crawls ...uint32) {
 	_, err := f.DeleteWith(t.Context(), frontier.DeleteOptions{Scope: s, Crawls: crawls, Forget: true})
 	require.NoError(t, err)
 	require.NoError(t, f.Check())
@@ -47,18 +48,18 @@ func forgot(t *testing.T, f *frontier.Frontier, s frontier.Scope, crawls ...uint
 // What is forgotten is new, once; the rest stays known.
 func TestDeleteWithForget(t *testing.T) {
 	for _, x := range []struct {
-		scope  frontier.Scope
+		scope  scope.Scope
 		crawls []uint32
 		want   int
 	}{
-		{frontier.All(), nil, 18},
-		{frontier.All(), []uint32{0, 2}, 12},
-		{frontier.Crawl(1), nil, 6},
-		{frontier.Domain("example"), nil, 12},
-		{frontier.Domain("example"), []uint32{0}, 4},
-		{frontier.Host("b.test"), nil, 6},
-		{frontier.Host("b.test"), []uint32{2}, 2},
-		{frontier.Host("none.test"), nil, 0},
+		{scope.All(), nil, 18},
+		{scope.All(), []uint32{0, 2}, 12},
+		{scope.Crawl(1), nil, 6},
+		{scope.Domain("example"), nil, 12},
+		{scope.Domain("example"), []uint32{0}, 4},
+		{scope.Host("b.test"), nil, 6},
+		{scope.Host("b.test"), []uint32{2}, 2},
+		{scope.Host("none.test"), nil, 0},
 	} {
 		t.Run(fmt.Sprint(x.scope, x.crawls), func(t *testing.T) {
 			harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
@@ -82,7 +83,7 @@ func TestDeleteWithForget(t *testing.T) {
 					w.Reopen()
 					require.Zero(t, added(t, w.F, everywhere()...))
 				}
-				forgot(t, w.F, frontier.All())
+				forgot(t, w.F, scope.All())
 				s, err := inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: "http://a.example/0", Crawl: 1})
 				require.NoError(t, err)
 				require.Equal(t, inspect.URLUnknown, s.State)
@@ -107,11 +108,11 @@ func TestForceOfAURLThatWasForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
-				require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Concurrency = 3 }))
+				require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Concurrency = 3 }))
 				const url = "http://a.example/1"
 				w.Add(url)
 				prepare(t, w)
-				forgot(t, w.F, frontier.Host("a.example"))
+				forgot(t, w.F, scope.Host("a.example"))
 				w.Add(url)
 				s, err := inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: url})
 				require.NoError(t, err)
@@ -134,7 +135,7 @@ func TestForcedBeforeItWasForgotten(t *testing.T) {
 		w.Add("http://a.example/1")
 		l := w.Next()
 		added(t, w.F, frontier.Entry{URL: l.Entry.URL, Force: true})
-		forgot(t, w.F, frontier.All())
+		forgot(t, w.F, scope.All())
 		w.Fetched(l, 0, frontier.Outcome{Next: w.Clock.Now().Add(time.Second)})
 		w.Over()
 		w.Add(l.Entry.URL)
@@ -151,7 +152,7 @@ func TestForgetWhoseCommitIsUnderWay(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
 				w.Add("http://a.example/1")
-				forgot(t, w.F, frontier.Host("a.example"))
+				forgot(t, w.F, scope.Host("a.example"))
 				w.Add("http://a.example/1")
 				gate := make(chan struct{})
 				w.Machine.Faults.Before(spilltest.Write, 1, func() { <-gate })
@@ -161,7 +162,7 @@ func TestForgetWhoseCommitIsUnderWay(t *testing.T) {
 				n := 0
 				calls := []*harness.Call{
 					harness.Start(func() (l frontier.Lease, err error) {
-						_, err = w.F.DeleteWith(t.Context(), frontier.DeleteOptions{Scope: frontier.Host("a.example"), Forget: true})
+						_, err = w.F.DeleteWith(t.Context(), frontier.DeleteOptions{Scope: scope.Host("a.example"), Forget: true})
 						return l, err
 					}),
 					harness.Start(func() (l frontier.Lease, err error) {
@@ -200,11 +201,11 @@ func TestForgetWhoseCommitIsUnderWay(t *testing.T) {
 func TestExportOfWhatWasForgotten(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
 		added(t, w.F, everywhere()...)
-		forgot(t, w.F, frontier.Domain("example"), 0)
-		forgot(t, w.F, frontier.Host("b.test"))
-		forgot(t, w.F, frontier.Crawl(2))
+		forgot(t, w.F, scope.Domain("example"), 0)
+		forgot(t, w.F, scope.Host("b.test"))
+		forgot(t, w.F, scope.Crawl(2))
 		added(t, w.F, everywhere()...)
-		forgot(t, w.F, frontier.Host("b.test"), 1)
+		forgot(t, w.F, scope.Host("b.test"), 1)
 		text := w.Export()
 		require.Equal(t, []string{
 			`{"forgotten":"host","name":"b.test","number":2}`,

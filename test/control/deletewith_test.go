@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -26,14 +27,14 @@ func TestDeleteWithinACrawl(t *testing.T) {
 		_, err := w.F.Add(ctx, es...)
 		require.NoError(t, err)
 		left := func() (urls []string) {
-			for u, err := range inspect.New(w.F).Scan(ctx, frontier.All()) {
+			for u, err := range inspect.New(w.F).Scan(ctx, scope.All()) {
 				require.NoError(t, err)
 				urls = append(urls, u.Entry.URL+" "+string(rune('0'+u.Entry.Crawl)))
 			}
 			return urls
 		}
 		require.Len(t, left(), 18)
-		n, err := w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host("a.example"), Crawls: []uint32{1}})
+		n, err := w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: scope.Host("a.example"), Crawls: []uint32{1}})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, n)
 		require.Len(t, left(), 16)
@@ -43,16 +44,16 @@ func TestDeleteWithinACrawl(t *testing.T) {
 			w = w.Killed()
 			require.Len(t, left(), 16)
 		}
-		n, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Domain("example"), Crawls: []uint32{0, 2}})
+		n, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: scope.Domain("example"), Crawls: []uint32{0, 2}})
 		require.NoError(t, err)
 		require.EqualValues(t, 8, n)
 		require.ElementsMatch(t, []string{
 			"http://b.example/1 1", "http://b.example/2 1",
 			"http://b.test/1 0", "http://b.test/2 0", "http://b.test/1 1", "http://b.test/2 1", "http://b.test/1 2", "http://b.test/2 2",
 		}, left())
-		_, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host("b.test"), Crawls: []uint32{}})
+		_, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: scope.Host("b.test"), Crawls: []uint32{}})
 		require.ErrorContains(t, err, "Crawls is empty")
-		_, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Crawl(1), Crawls: []uint32{1}})
+		_, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: scope.Crawl(1), Crawls: []uint32{1}})
 		require.EqualError(t, err, "frontier: delete: the scope is crawl:1, and there are Crawls; want one of them")
 		n, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{})
 		require.NoError(t, err)

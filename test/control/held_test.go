@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -26,8 +27,8 @@ import (
 func TestHeldBesidePaused(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *harness.World) {
 		w.Add(harness.UrlsOf("a.example.org", 1)...)
-		a, org := frontier.Host("a.example.org"), frontier.Domain("example.org")
-		hold := func(s frontier.Scope, on bool) {
+		a, org := scope.Host("a.example.org"), scope.Domain("example.org")
+		hold := func(s scope.Scope, on bool) {
 			require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Held = on }))
 		}
 		hold(a, true)
@@ -43,7 +44,7 @@ func TestHeldBesidePaused(t *testing.T) {
 		w.Held(1)
 		require.NoError(t, w.F.Resume(a), "in spite of the domain")
 		w.Fetched(w.NextIs(0, "http://a.example.org/1"), 0, frontier.Outcome{})
-		require.Error(t, w.F.UpdateRule(frontier.Crawl(0), func(r *frontier.Rule) { r.Held = true }))
+		require.Error(t, w.F.UpdateRule(scope.Crawl(0), func(r *frontier.Rule) { r.Held = true }))
 	})
 }
 
@@ -52,23 +53,23 @@ func TestPauseAndResume(t *testing.T) {
 		w.Add(harness.UrlsOf("a.example.org", 2)...)
 		w.Add(harness.UrlsOf("b.example.org", 2)...)
 		w.Add(harness.UrlsOf("c.example", 1)...)
-		require.NoError(t, w.F.Pause(frontier.Domain("example.org")))
+		require.NoError(t, w.F.Pause(scope.Domain("example.org")))
 		l := w.NextIs(0, "http://c.example/1")
 		w.Fetched(l, 0, frontier.Outcome{})
 		w.Held(4)
-		require.NoError(t, w.F.Resume(frontier.Host("a.example.org")))
-		r, ok := w.F.Rule(frontier.Host("a.example.org"))
+		require.NoError(t, w.F.Resume(scope.Host("a.example.org")))
+		r, ok := w.F.Rule(scope.Host("a.example.org"))
 		require.True(t, ok)
-		require.Equal(t, frontier.Off, r.Paused)
+		require.Equal(t, scope.Off, r.Paused)
 		l = w.NextIs(0, "http://a.example.org/1")
-		require.NoError(t, w.F.Pause(frontier.Host("a.example.org")), "while it is leased")
+		require.NoError(t, w.F.Pause(scope.Host("a.example.org")), "while it is leased")
 		w.Fetched(l, 0, frontier.Outcome{})
 		w.Held(3)
-		require.NoError(t, w.F.Resume(frontier.Domain("example.org")))
+		require.NoError(t, w.F.Resume(scope.Domain("example.org")))
 		w.Fetched(w.NextIs(0, "http://b.example.org/1"), 0, frontier.Outcome{})
 		w.Fetched(w.NextIs(time.Second, "http://b.example.org/2"), 0, frontier.Outcome{})
 		w.Held(1)
-		require.NoError(t, w.F.Clear(frontier.Host("a.example.org")))
+		require.NoError(t, w.F.Clear(scope.Host("a.example.org")))
 		w.Fetched(w.NextIs(time.Second, "http://a.example.org/2"), 0, frontier.Outcome{})
 		w.Over()
 	})
@@ -109,7 +110,7 @@ func TestPauseReachesEveryPlace(t *testing.T) {
 			w.Fetched(l, 0, frontier.Outcome{Next: w.Clock.Now().Add(time.Hour)})
 		},
 	} {
-		for _, s := range []frontier.Scope{frontier.Host(host), frontier.Domain("example"), frontier.All()} {
+		for _, s := range []scope.Scope{scope.Host(host), scope.Domain("example"), scope.All()} {
 			t.Run(fmt.Sprintf("%s/%v", name, s), func(t *testing.T) {
 				harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second), LeaseTime: time.Minute}, func(t *testing.T, w *harness.World) {
 					w.Add(harness.UrlsOf(host, 9)...)
@@ -145,18 +146,18 @@ func TestBlockUntil(t *testing.T) {
 		w.Add(harness.UrlsOf("b.example.org", 2)...)
 		w.Add(harness.UrlsOf("c.example.org", 1)...)
 		hour := harness.Dawn.Add(time.Hour)
-		require.NoError(t, w.F.BlockUntil(frontier.Domain("example.org"), hour))
-		require.NoError(t, w.F.BlockUntil(frontier.Host("a.example.org"), hour.Add(time.Minute)))
-		require.NoError(t, w.F.BlockUntil(frontier.Host("b.example.org"), hour.Add(-time.Minute)))
-		require.NoError(t, w.F.Resume(frontier.Host("b.example.org")))
+		require.NoError(t, w.F.BlockUntil(scope.Domain("example.org"), hour))
+		require.NoError(t, w.F.BlockUntil(scope.Host("a.example.org"), hour.Add(time.Minute)))
+		require.NoError(t, w.F.BlockUntil(scope.Host("b.example.org"), hour.Add(-time.Minute)))
+		require.NoError(t, w.F.Resume(scope.Host("b.example.org")))
 		w.Fetched(w.NextIs(0, "http://b.example.org/1"), 0, frontier.Outcome{})
-		require.NoError(t, w.F.BlockUntil(frontier.Host("b.example.org"), harness.Dawn.Add(2*time.Hour)))
-		require.Equal(t, frontier.Rule{Paused: frontier.Off, BlockedUntil: harness.Dawn.Add(2 * time.Hour)}, w.F.RuleOf("b.example.org"))
+		require.NoError(t, w.F.BlockUntil(scope.Host("b.example.org"), harness.Dawn.Add(2*time.Hour)))
+		require.Equal(t, frontier.Rule{Paused: scope.Off, BlockedUntil: harness.Dawn.Add(2 * time.Hour)}, w.F.RuleOf("b.example.org"))
 		w.Fetched(w.NextIs(time.Hour, "http://c.example.org/1"), 0, frontier.Outcome{})
 		w.Fetched(w.NextIs(time.Hour+time.Minute, "http://a.example.org/1"), 0, frontier.Outcome{})
-		_, ok := w.F.Rule(frontier.Host("a.example.org"))
+		_, ok := w.F.Rule(scope.Host("a.example.org"))
 		require.False(t, ok, "a block that has passed is no rule")
-		require.NoError(t, w.F.Pause(frontier.All()))
+		require.NoError(t, w.F.Pause(scope.All()))
 		w.Fetched(w.NextIs(2*time.Hour, "http://b.example.org/2"), 0, frontier.Outcome{}) // it is set to run
 		w.Over()
 	})
@@ -166,16 +167,16 @@ func TestBlockUntil(t *testing.T) {
 func TestPausedAndBlocked(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 		w.Add(harness.UrlsOf("a.example.org", 1)...)
-		require.NoError(t, w.F.BlockUntil(frontier.Host("a.example.org"), harness.Dawn.Add(time.Hour)))
+		require.NoError(t, w.F.BlockUntil(scope.Host("a.example.org"), harness.Dawn.Add(time.Hour)))
 		_, at, err := w.TryNext()
 		require.ErrorIs(t, err, frontier.ErrNotDue)
 		require.Equal(t, harness.Dawn.Add(time.Hour), at)
 		w.Why("a.example.org", inspect.ReasonBlocked, time.Hour)
-		require.NoError(t, w.F.Pause(frontier.Domain("org")))
+		require.NoError(t, w.F.Pause(scope.Domain("org")))
 		w.Why("a.example.org", inspect.ReasonPaused, 0)
-		require.Equal(t, frontier.Rule{Paused: frontier.On, BlockedUntil: harness.Dawn.Add(time.Hour)}, w.Host("a.example.org").Rule)
+		require.Equal(t, frontier.Rule{Paused: scope.On, BlockedUntil: harness.Dawn.Add(time.Hour)}, w.Host("a.example.org").Rule)
 		w.Held(1)
-		require.NoError(t, w.F.Resume(frontier.Domain("org")))
+		require.NoError(t, w.F.Resume(scope.Domain("org")))
 		w.NextIs(time.Hour, "http://a.example.org/1")
 	})
 }
@@ -187,7 +188,7 @@ func TestResumeWakes(t *testing.T) {
 		require.NoError(t, err)
 		_, err = f.Add(t.Context(), harness.EntriesOf("a.example", 1)...)
 		require.NoError(t, err)
-		require.NoError(t, f.Pause(frontier.All()))
+		require.NoError(t, f.Pause(scope.All()))
 		got := make(chan string, 2)
 		go func() {
 			l, err := f.Next(t.Context())
@@ -203,7 +204,7 @@ func TestResumeWakes(t *testing.T) {
 		require.Empty(t, got)
 		require.NoError(t, f.Check())
 		start := time.Now()
-		require.NoError(t, f.Resume(frontier.All()))
+		require.NoError(t, f.Resume(scope.All()))
 		require.ElementsMatch(t, []string{"a.example", "b.example"}, []string{<-got, <-got})
 		require.Zero(t, time.Since(start))
 		harness.Ended(t, f)
@@ -216,7 +217,7 @@ func TestContactOfAHeldHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := frontier.Open(t.Context(), frontier.Options{})
 		require.NoError(t, err)
-		require.NoError(t, f.BlockUntil(frontier.Host("a.example"), time.Now().Add(time.Hour)))
+		require.NoError(t, f.BlockUntil(scope.Host("a.example"), time.Now().Add(time.Hour)))
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error)
 		go func() {
@@ -227,7 +228,7 @@ func TestContactOfAHeldHost(t *testing.T) {
 		_, at, err := f.TryNext()
 		require.ErrorIs(t, err, frontier.ErrNotDue)
 		require.Equal(t, time.Hour, time.Until(at))
-		require.NoError(t, f.Pause(frontier.All()))
+		require.NoError(t, f.Pause(scope.All()))
 		_, err = f.Next(t.Context())
 		require.ErrorIs(t, err, frontier.ErrExhausted)
 		cancel()
@@ -242,9 +243,9 @@ func TestPauseDuringALoad(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
 	w.Add(harness.UrlsOf("a.example", 3)...)
 	require.NoError(t, hook.Of(w.F).MoveNow(true))
-	w.Machine.Faults.Before(spilltest.Read, 1, func() { assert.NoError(t, w.F.Pause(frontier.Domain("example"))) })
+	w.Machine.Faults.Before(spilltest.Read, 1, func() { assert.NoError(t, w.F.Pause(scope.Domain("example"))) })
 	w.Held(3)
-	require.NoError(t, w.F.Resume(frontier.Domain("example")))
+	require.NoError(t, w.F.Resume(scope.Domain("example")))
 	require.Equal(t, harness.UrlsOf("a.example", 3), w.Rest())
 }
 
@@ -258,9 +259,9 @@ func TestResumeOfManyHosts(t *testing.T) {
 		}
 		_, err := w.F.Add(t.Context(), entries...)
 		require.NoError(t, err)
-		require.NoError(t, w.F.Pause(frontier.All()))
+		require.NoError(t, w.F.Pause(scope.All()))
 		w.Held(n)
-		require.NoError(t, w.F.Resume(frontier.Domain("example.org")))
+		require.NoError(t, w.F.Resume(scope.Domain("example.org")))
 		l, _, err := w.F.TryNext()
 		require.NoError(t, err)
 		require.NoError(t, w.F.Check())
@@ -277,10 +278,10 @@ func TestHoldingRulesLast(t *testing.T) {
 	w.Add(harness.UrlsOf("a.example", 1)...)
 	w.Add(harness.UrlsOf("b.example", 1)...)
 	w.Add(harness.UrlsOf("c.example", 1)...)
-	require.NoError(t, w.F.Pause(frontier.All()))
-	require.NoError(t, w.F.Resume(frontier.Host("c.example")))
-	require.NoError(t, w.F.Resume(frontier.Host("a.example")))
-	require.NoError(t, w.F.BlockUntil(frontier.Host("a.example"), harness.Dawn.Add(time.Hour)))
+	require.NoError(t, w.F.Pause(scope.All()))
+	require.NoError(t, w.F.Resume(scope.Host("c.example")))
+	require.NoError(t, w.F.Resume(scope.Host("a.example")))
+	require.NoError(t, w.F.BlockUntil(scope.Host("a.example"), harness.Dawn.Add(time.Hour)))
 	w = w.Killed()
 	w.Fetched(w.NextIs(0, "http://c.example/1"), 0, frontier.Outcome{})
 	w.Reopen()
@@ -293,22 +294,22 @@ func TestHoldingRulesLast(t *testing.T) {
 		rules[s.String()] = r
 	}
 	require.Equal(t, map[string]frontier.Rule{
-		"*": {Paused: frontier.On}, "a.example": {Paused: frontier.Off}, "c.example": {Paused: frontier.Off},
+		"*": {Paused: scope.On}, "a.example": {Paused: scope.Off}, "c.example": {Paused: scope.Off},
 	}, rules)
 }
 
 func TestBadControls(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
-		f, s := w.F, frontier.Host("a.example")
+		f, s := w.F, scope.Host("a.example")
 		long := string(make([]byte, 256))
 		for name, c := range map[string]struct {
 			err  error
 			want string
 		}{
-			"no host":         {f.Pause(frontier.Host("")), "scope name has 0 bytes; want 1 to 255"},
-			"no domain":       {f.Resume(frontier.Domain("")), "scope name has 0 bytes; want 1 to 255"},
-			"star":            {f.Pause(frontier.Domain("*")), `domain "*"; want a name without *, or All for all hosts`},
-			"long name":       {f.Clear(frontier.Domain(long)), "scope name has 256 bytes; want 1 to 255"},
+			"no host":         {f.Pause(scope.Host("")), "scope name has 0 bytes; want 1 to 255"},
+			"no domain":       {f.Resume(scope.Domain("")), "scope name has 0 bytes; want 1 to 255"},
+			"star":            {f.Pause(scope.Domain("*")), `domain "*"; want a name without *, or All for all hosts`},
+			"long name":       {f.Clear(scope.Domain(long)), "scope name has 256 bytes; want 1 to 255"},
 			"no time":         {f.BlockUntil(s, time.Time{}), "no time is given"},
 			"past":            {f.BlockUntil(s, harness.Dawn.Add(-time.Second)), "want a time within 100 years from 2026-01-01"},
 			"now":             {f.BlockUntil(s, harness.Dawn), "want a time within 100 years from 2026-01-01"},
@@ -322,7 +323,7 @@ func TestBadControls(t *testing.T) {
 			"too much of it":  {f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = 1025 }), "Concurrency is 1025; want 1 to 1024"},
 			"no such switch":  {f.UpdateRule(s, func(rule *frontier.Rule) { *rule = frontier.Rule{Paused: 3} }), "Paused is 3; want Unset, On or Off"},
 			"all of a rule":   {f.UpdateRule(s, func(rule *frontier.Rule) { *rule = frontier.Rule{Paused: 3, Concurrency: -1} }), "Concurrency is -1"},
-			"names the scope": {f.UpdateRule(frontier.Domain("x.example"), func(r *frontier.Rule) { r.Concurrency = -1 }), "update rule of *.x.example:"},
+			"names the scope": {f.UpdateRule(scope.Domain("x.example"), func(r *frontier.Rule) { r.Concurrency = -1 }), "update rule of *.x.example:"},
 		} {
 			assert.ErrorContains(t, c.err, c.want, name)
 		}
@@ -353,14 +354,14 @@ func TestEventsOfHoldingRules(t *testing.T) {
 		events = append(events, e)
 		heard <- struct{}{}
 	}})
-	s := frontier.Domain("example.org")
+	s := scope.Domain("example.org")
 	until := harness.Dawn.Add(time.Hour)
 	require.NoError(t, w.F.Pause(s))
 	require.NoError(t, w.F.Pause(s))
-	require.NoError(t, w.F.BlockUntil(frontier.Host("a.example"), until))
-	require.NoError(t, w.F.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) }))
+	require.NoError(t, w.F.BlockUntil(scope.Host("a.example"), until))
+	require.NoError(t, w.F.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) }))
 	require.NoError(t, w.F.Resume(s))
-	require.NoError(t, w.F.Pause(frontier.All()))
+	require.NoError(t, w.F.Pause(scope.All()))
 	for range 3 {
 		<-heard
 	}
@@ -377,15 +378,15 @@ func TestClockBehindOpen(t *testing.T) {
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
 		w.Clock.Step(-time.Hour)
 		at := func(d time.Duration) time.Duration { return d - time.Hour }
-		a, b := frontier.Host("a.example"), frontier.Host("b.example")
+		a, b := scope.Host("a.example"), scope.Host("b.example")
 		w.Add("http://a.example/", "http://b.example/", "http://c.example/", "http://d.example/1", "http://d.example/2")
 		require.NoError(t, w.F.Pause(a))
 		require.NoError(t, w.F.Resume(a))
 		require.NoError(t, w.F.BlockUntil(b, w.Clock.Now().Add(time.Minute)))
-		require.NoError(t, w.F.UpdateRule(frontier.Host("d.example"), func(r *frontier.Rule) {
-			r.Limits = frontier.Limits{Served: 1, Period: 10 * time.Minute}
+		require.NoError(t, w.F.UpdateRule(scope.Host("d.example"), func(r *frontier.Rule) {
+			r.Limits = scope.Limits{Served: 1, Period: 10 * time.Minute}
 		}))
-		require.NoError(t, w.F.BlockUntil(frontier.Host("c.example"), harness.Dawn), "its date is 0")
+		require.NoError(t, w.F.BlockUntil(scope.Host("c.example"), harness.Dawn), "its date is 0")
 		require.NoError(t, w.F.Check())
 		require.Equal(t, 2, w.Served(frontier.Outcome{}), "a host without a block, and one within its limit")
 		w.Why("d.example", inspect.ReasonLimit, at(10*time.Minute))
@@ -400,10 +401,10 @@ func TestClockBehindOpen(t *testing.T) {
 func TestCrawlsLimitWithTheClockBehindOpen(t *testing.T) {
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
 		w.Clock.Step(-time.Hour)
-		w.SetCrawl(7, frontier.Rule{Limits: frontier.Limits{Served: 1, Period: time.Hour}})
+		w.SetCrawl(7, frontier.Rule{Limits: scope.Limits{Served: 1, Period: time.Hour}})
 		w.InCrawl(7, "http://a.example/", 2)
 		require.Equal(t, 1, w.Served(frontier.Outcome{}))
-		used, _ := inspect.New(w.F).Used(frontier.Crawl(7))
+		used, _ := inspect.New(w.F).Used(scope.Crawl(7))
 		require.True(t, used.Until.Equal(harness.Dawn), "its date is 0")
 		w.Fetched(w.NextAt(0), 0, frontier.Outcome{})
 		w.Over()

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,7 @@ func TestEndedURLsAreKept(t *testing.T) {
 			require.Equal(t, frontier.Entry{URL: url, Depth: 3, Weight: 1.5, Meta: []byte("meta"), Finished: true}, s.Entry)
 		}
 		n := 0
-		for u, err := range inspect.New(w.F).Scan(t.Context(), frontier.All()) {
+		for u, err := range inspect.New(w.F).Scan(t.Context(), scope.All()) {
 			require.NoError(t, err)
 			require.Equal(t, frontier.Entry{URL: ends[u.History.Last], Depth: 3, Weight: 1.5, Meta: []byte("meta"), Finished: true}, u.Entry)
 			n++
@@ -119,7 +120,7 @@ func TestFinishedEntries(t *testing.T) {
 		_, err = w.F.Add(ctx, frontier.Entry{URL: urls[1], Force: true})
 		require.NoError(t, err)
 		require.Equal(t, urls[:2], w.LeaseAll(), "Force brings them back")
-		_, err = w.F.Delete(ctx, frontier.All())
+		_, err = w.F.Delete(ctx, scope.All())
 		require.NoError(t, err)
 		for _, url := range urls[2:] {
 			w.IsState(inspect.URLKnown, url)
@@ -200,7 +201,7 @@ func TestFinishedURLsOnDisk(t *testing.T) {
 	w.Moves(true)
 	require.Zero(t, rows(w, "x:"), "all blocks were searched")
 
-	_, err = w.F.Delete(ctx, frontier.Host("h7.example"))
+	_, err = w.F.Delete(ctx, scope.Host("h7.example"))
 	require.NoError(t, err)
 	hook.Of(w.F).ReadTimed()
 	require.EqualValues(t, n-n/500, w.F.Stats().Finished)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -117,7 +118,7 @@ func TestHostsOfEntriesWithAHostKey(t *testing.T) {
 	require.NoError(t, err)
 	l := w.Next()
 	require.Equal(t, "_DEFAULT_ \xff", l.Host)
-	require.NoError(t, w.F.UpdateRule(frontier.Host(l.Host), func(r *frontier.Rule) { r.Paused = frontier.On }))
+	require.NoError(t, w.F.UpdateRule(scope.Host(l.Host), func(r *frontier.Rule) { r.Paused = scope.On }))
 	require.NoError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
 	w.HeldFor(1)
 }

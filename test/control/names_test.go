@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
@@ -21,15 +22,15 @@ import (
 )
 
 // controlsOf gives each control that names a scope and a host the name.
-func controlsOf(f *frontier.Frontier, s frontier.Scope, host string) map[string]error {
+func controlsOf(f *frontier.Frontier, s scope.Scope, host string) map[string]error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, deleted := f.Delete(ctx, s)
 	errs := map[string]error{
 		"Pause": f.Pause(s), "BlockUntil": f.BlockUntil(s, harness.Dawn.Add(time.Hour)), "Resume": f.Resume(s),
 		"SetDelay": f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Millisecond) }), "SetConcurrency": f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = 2 }),
-		"SetPriority": f.UpdateRule(s, func(r *frontier.Rule) { r.Priority = 2 }), "SetLimits": f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1 << 40} }),
-		"SetHostLimits": f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1 << 40} }), "Delete": deleted,
+		"SetPriority": f.UpdateRule(s, func(r *frontier.Rule) { r.Priority = 2 }), "SetLimits": f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1 << 40} }),
+		"SetHostLimits": f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1 << 40} }), "Delete": deleted,
 		"Clear": f.Clear(s), "Assign": f.Assign(host, "g"), "Forget": f.Forget(host),
 	}
 	l, err := f.Contact(ctx, host)
@@ -63,7 +64,7 @@ func TestNamesThatNoHostHas(t *testing.T) {
 			harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 				w.Add("http://a.example/")
 				before := w.Known(name, "a.example")
-				for _, s := range []frontier.Scope{frontier.Host(name), frontier.Domain(name)} {
+				for _, s := range []scope.Scope{scope.Host(name), scope.Domain(name)} {
 					for control, err := range controlsOf(w.F, s, name) {
 						assert.ErrorContains(t, err, want, "%s of %v", control, s)
 					}
@@ -73,8 +74,8 @@ func TestNamesThatNoHostHas(t *testing.T) {
 		})
 	}
 	w := harness.NewWorld(t, frontier.Options{})
-	require.ErrorContains(t, w.F.Pause(frontier.Domain("*.example.org")), `want "example.org"`)
-	require.ErrorContains(t, w.F.Pause(frontier.Domain(".example.org")), `want "example.org"`)
+	require.ErrorContains(t, w.F.Pause(scope.Domain("*.example.org")), `want "example.org"`)
+	require.ErrorContains(t, w.F.Pause(scope.Domain(".example.org")), `want "example.org"`)
 }
 
 // Whatever the host of a URL is called, controls take that name.
@@ -93,7 +94,7 @@ func TestNamesThatHostsHave(t *testing.T) {
 		w := harness.NewWorld(t, frontier.Options{})
 		w.Add(url)
 		require.Equal(t, inspect.ReasonBackQueue, w.Info(name).Reason)
-		for control, err := range controlsOf(w.F, frontier.Host(name), name) {
+		for control, err := range controlsOf(w.F, scope.Host(name), name) {
 			require.NoError(t, err, "%s of %s", control, name)
 		}
 		require.Zero(t, w.Info(name).Waiting, "Delete met it")
@@ -114,21 +115,21 @@ func TestSpellingsOfNames(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 					w.Add(url)
-					for _, scope := range []func(string) frontier.Scope{frontier.Host, frontier.Domain} {
-						s := scope(name)
+					for _, of := range []func(string) scope.Scope{scope.Host, scope.Domain} {
+						s := of(name)
 						require.NoError(t, w.F.CheckScope(s))
 						require.NoError(t, w.F.Pause(s))
 						require.Equal(t, inspect.ReasonPaused, w.Info(key).Reason)
-						require.Equal(t, frontier.On, w.F.RuleOf(name).Paused)
+						require.Equal(t, scope.On, w.F.RuleOf(name).Paused)
 						r, ok := w.F.Rule(s)
 						require.True(t, ok)
-						require.Equal(t, frontier.On, r.Paused)
+						require.Equal(t, scope.On, r.Paused)
 						for as := range w.F.Rules() {
-							require.Equal(t, scope(key), as)
+							require.Equal(t, of(key), as)
 						}
 						require.NoError(t, w.F.Resume(s))
 						require.Equal(t, inspect.ReasonBackQueue, w.Info(key).Reason)
-						require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 7} }))
+						require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 7} }))
 						_, ok = inspect.New(w.F).Used(s)
 						require.True(t, ok)
 						require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(9 * time.Millisecond) }))
@@ -137,7 +138,7 @@ func TestSpellingsOfNames(t *testing.T) {
 						require.Equal(t, []string{key}, slices.Collect(inspect.New(w.F).HostNames(s, "")))
 						require.Len(t, slices.Collect(inspect.New(w.F).Hosts(s, "")), 1)
 						line := fmt.Sprintf(`{"rule":"host","name":%q,"paused":"on"}`, name)
-						if s == frontier.Domain(name) {
+						if s == scope.Domain(name) {
 							line = strings.Replace(line, "host", "domain", 1)
 						}
 						_, err := w.F.Import(t.Context(), strings.NewReader(line), frontier.ImportOptions{})
@@ -150,11 +151,11 @@ func TestSpellingsOfNames(t *testing.T) {
 					require.Equal(t, key, w.Info(name).Host)
 					require.NoError(t, w.F.Forget(name))
 					require.Empty(t, w.Info(key).Group)
-					for u, err := range inspect.New(w.F).URLs(t.Context(), frontier.Host(name), "") {
+					for u, err := range inspect.New(w.F).URLs(t.Context(), scope.Host(name), "") {
 						require.NoError(t, err)
 						require.Equal(t, url, u.Entry.URL)
 					}
-					n, err := w.F.Delete(t.Context(), frontier.Host(name))
+					n, err := w.F.Delete(t.Context(), scope.Host(name))
 					require.NoError(t, err)
 					require.EqualValues(t, 1, n)
 					l, err := w.F.Contact(t.Context(), name)
@@ -176,7 +177,7 @@ func TestSpellingsOfOneMachine(t *testing.T) {
 	} {
 		harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 			w.Add(urls...)
-			require.Len(t, slices.Collect(inspect.New(w.F).HostNames(frontier.All(), "")), 1)
+			require.Len(t, slices.Collect(inspect.New(w.F).HostNames(scope.All(), "")), 1)
 		})
 	}
 }
@@ -200,10 +201,10 @@ func TestImportedNamesThatNoHostHas(t *testing.T) {
 func TestNamesOfOnesOwnKeys(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{HostKey: func(u string) (string, error) { return "Shard 1/" + u[:4], nil }})
 	w.Add("http://a.example/")
-	for control, err := range controlsOf(w.F, frontier.Host("Shard 1/http"), "Shard 1/http") {
+	for control, err := range controlsOf(w.F, scope.Host("Shard 1/http"), "Shard 1/http") {
 		require.NoError(t, err, control)
 	}
-	require.NoError(t, w.F.Pause(frontier.Domain(".X")))
+	require.NoError(t, w.F.Pause(scope.Domain(".X")))
 }
 
 // Under another HostKey the machines of a store would be two hosts each: Open says so, and leaves the store as it is.

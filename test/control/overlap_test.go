@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -25,11 +26,11 @@ func TestMostSpecificDelayCounts(t *testing.T) {
 		for _, h := range hosts {
 			w.AddMany(h, 9)
 		}
-		require.NoError(t, f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(2 * time.Second) }))
-		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(3 * time.Second) }))
-		require.NoError(t, f.UpdateRule(frontier.Domain("c.example"), func(r *frontier.Rule) { r.Delay = frontier.FactorDelay(0, 4*time.Second, 5*time.Second) }))
-		require.NoError(t, f.UpdateRule(frontier.Domain("b.c.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) }))
-		require.NoError(t, f.UpdateRule(frontier.Host("b.c.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(7 * time.Second) }))
+		require.NoError(t, f.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(2 * time.Second) }))
+		require.NoError(t, f.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(3 * time.Second) }))
+		require.NoError(t, f.UpdateRule(scope.Domain("c.example"), func(r *frontier.Rule) { r.Delay = frontier.FactorDelay(0, 4*time.Second, 5*time.Second) }))
+		require.NoError(t, f.UpdateRule(scope.Domain("b.c.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) }))
+		require.NoError(t, f.UpdateRule(scope.Host("b.c.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(7 * time.Second) }))
 		want := map[string]time.Duration{"a.b.c.example": 0, "b.c.example": 7 * time.Second, "xb.c.example": 4 * time.Second, "c.example": 4 * time.Second, "example": 3 * time.Second, "other": 2 * time.Second}
 		check := func() {
 			t.Helper()
@@ -47,9 +48,9 @@ func TestMostSpecificDelayCounts(t *testing.T) {
 			}
 		}
 		check()
-		require.NoError(t, f.UpdateRule(frontier.Host("b.c.example"), func(r *frontier.Rule) { r.Delay = nil }))
-		require.NoError(t, f.Clear(frontier.Domain("c.example")))
-		require.NoError(t, f.Clear(frontier.All()))
+		require.NoError(t, f.UpdateRule(scope.Host("b.c.example"), func(r *frontier.Rule) { r.Delay = nil }))
+		require.NoError(t, f.Clear(scope.Domain("c.example")))
+		require.NoError(t, f.Clear(scope.All()))
 		want["b.c.example"], want["xb.c.example"], want["c.example"], want["other"] = 0, 3*time.Second, 3*time.Second, time.Second
 		check()
 	})
@@ -88,24 +89,24 @@ func TestMostSpecificPauseCounts(t *testing.T) {
 			require.NoError(t, f.Check())
 		}
 		gets(hosts...)
-		require.NoError(t, f.Pause(frontier.All()))
+		require.NoError(t, f.Pause(scope.All()))
 		gets()
-		require.NoError(t, f.UpdateRule(frontier.Domain("b.example"), func(rule *frontier.Rule) { *rule = frontier.Rule{Paused: frontier.Off} }))
+		require.NoError(t, f.UpdateRule(scope.Domain("b.example"), func(rule *frontier.Rule) { *rule = frontier.Rule{Paused: scope.Off} }))
 		gets("a.b.example", "b.example")
-		require.NoError(t, f.Pause(frontier.Host("a.b.example")))
+		require.NoError(t, f.Pause(scope.Host("a.b.example")))
 		gets("b.example")
-		require.NoError(t, f.Pause(frontier.Domain("example")))
+		require.NoError(t, f.Pause(scope.Domain("example")))
 		gets("b.example")
-		require.NoError(t, f.Resume(frontier.All()))
+		require.NoError(t, f.Resume(scope.All()))
 		gets("b.example", "d.other")
-		require.NoError(t, f.Resume(frontier.Domain("example")))
+		require.NoError(t, f.Resume(scope.Domain("example")))
 		gets("b.example", "c.example", "d.other")
-		require.NoError(t, f.BlockUntil(frontier.All(), harness.Dawn.Add(time.Hour)))
+		require.NoError(t, f.BlockUntil(scope.All(), harness.Dawn.Add(time.Hour)))
 		gets("b.example")
-		require.NoError(t, f.Clear(frontier.Domain("b.example")))
+		require.NoError(t, f.Clear(scope.Domain("b.example")))
 		gets()
-		require.NoError(t, f.BlockUntil(frontier.Domain("b.example"), harness.Dawn.Add(time.Minute)))
-		require.NoError(t, f.Resume(frontier.Host("a.b.example")))
+		require.NoError(t, f.BlockUntil(scope.Domain("b.example"), harness.Dawn.Add(time.Minute)))
+		require.NoError(t, f.Resume(scope.Host("a.b.example")))
 		gets("a.b.example")
 		if w.Machine != nil {
 			w.Reopen()
@@ -130,9 +131,9 @@ func TestMostSpecificConcurrencyCounts(t *testing.T) {
 		for _, h := range []string{"a.example", "b.example", "c.other"} {
 			w.AddMany(h, 20)
 		}
-		require.NoError(t, f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Concurrency = 2 }))
-		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 3 }))
-		require.NoError(t, f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
+		require.NoError(t, f.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Concurrency = 2 }))
+		require.NoError(t, f.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 3 }))
+		require.NoError(t, f.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
 		n := map[string]int{}
 		var ls []frontier.Lease
 		for {
@@ -144,11 +145,11 @@ func TestMostSpecificConcurrencyCounts(t *testing.T) {
 			ls = append(ls, l)
 		}
 		require.Equal(t, map[string]int{"a.example": 1, "b.example": 3, "c.other": 2}, n)
-		require.NoError(t, f.Clear(frontier.Host("a.example")))
-		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
+		require.NoError(t, f.Clear(scope.Host("a.example")))
+		require.NoError(t, f.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
 		_, _, err := w.TryNext()
 		require.ErrorIs(t, err, frontier.ErrNotDue)
-		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 0 }))
+		require.NoError(t, f.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 0 }))
 		for {
 			l, _, err := w.TryNext()
 			if err != nil {
@@ -183,17 +184,17 @@ func TestMostSpecificPriorityCounts(t *testing.T) {
 			return
 		}
 		require.Equal(t, []int{8, 7, 6, 5}, pr())
-		require.NoError(t, f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Priority = 1 }))
+		require.NoError(t, f.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Priority = 1 }))
 		require.Equal(t, []int{1, 1, 1, 1}, pr())
-		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Priorities[7] = 3 }))
+		require.NoError(t, f.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Priorities[7] = 3 }))
 		require.Equal(t, []int{1, 3, 1, 1}, pr())
-		require.NoError(t, f.UpdateRule(frontier.Host("a.x.example"), func(r *frontier.Rule) { r.Priorities[6] = 4 }))
+		require.NoError(t, f.UpdateRule(scope.Host("a.x.example"), func(r *frontier.Rule) { r.Priorities[6] = 4 }))
 		require.Equal(t, []int{1, 3, 4, 1}, pr())
-		require.NoError(t, f.UpdateRule(frontier.Domain("x.example"), func(r *frontier.Rule) { r.Priority = 2 }))
+		require.NoError(t, f.UpdateRule(scope.Domain("x.example"), func(r *frontier.Rule) { r.Priority = 2 }))
 		require.Equal(t, []int{2, 2, 4, 2}, pr())
-		require.NoError(t, f.UpdateRule(frontier.Host("a.x.example"), func(r *frontier.Rule) { r.Priority, r.Priorities = 5, frontier.PriorityMap{} }))
+		require.NoError(t, f.UpdateRule(scope.Host("a.x.example"), func(r *frontier.Rule) { r.Priority, r.Priorities = 5, frontier.PriorityMap{} }))
 		require.Equal(t, []int{5, 5, 5, 5}, pr())
-		require.NoError(t, f.UpdateRule(frontier.Host("a.x.example"), func(r *frontier.Rule) { r.Priority = 0 }))
+		require.NoError(t, f.UpdateRule(scope.Host("a.x.example"), func(r *frontier.Rule) { r.Priority = 0 }))
 		require.Equal(t, []int{2, 2, 2, 2}, pr())
 		require.Equal(t, 2, f.RuleOf("a.x.example").Priority)
 	})
@@ -214,8 +215,8 @@ func TestEndOfABlockOfAPausedHost(t *testing.T) {
 		l, _, err := f.TryNext()
 		require.NoError(t, err)
 		require.NoError(t, f.Done(l, frontier.Outcome{})) // a paces until 10 s
-		require.NoError(t, f.UpdateRule(frontier.Host("a.test"), func(r *frontier.Rule) {
-			r.Paused, r.BlockedUntil = frontier.On, time.Now().Add(20*time.Second)
+		require.NoError(t, f.UpdateRule(scope.Host("a.test"), func(r *frontier.Rule) {
+			r.Paused, r.BlockedUntil = scope.On, time.Now().Add(20*time.Second)
 		}))
 		time.Sleep(11 * time.Second)
 		_, err = inspect.New(f).Upcoming(ctx, 1, false) // time passes: a is ready, and has the slot

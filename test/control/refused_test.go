@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,14 +24,14 @@ func TestRefusedControlsChangeNothing(t *testing.T) {
 	long := strings.Repeat("x", 256)
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *harness.World) {
 		w.AddMany("a.example", 3)
-		f, host, dom := w.F, frontier.Host("a.example"), frontier.Domain("example")
+		f, host, dom := w.F, scope.Host("a.example"), scope.Domain("example")
 		require.NoError(t, f.UpdateRule(host, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(2 * time.Second) }))
 		require.NoError(t, f.UpdateRule(dom, func(r *frontier.Rule) { r.Concurrency = 2 }))
-		require.NoError(t, f.BlockUntil(frontier.Host("b.example"), harness.Dawn.Add(time.Hour)))
-		require.NoError(t, f.UpdateRule(dom, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 100} }))
+		require.NoError(t, f.BlockUntil(scope.Host("b.example"), harness.Dawn.Add(time.Hour)))
+		require.NoError(t, f.UpdateRule(dom, func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 100} }))
 		require.NoError(t, f.SetGroup("g", frontier.GroupSettings{Concurrency: 2}))
 		require.NoError(t, f.Assign("a.example", "g"))
-		require.NoError(t, f.UpdateRule(frontier.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 2} }))
+		require.NoError(t, f.UpdateRule(scope.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 2} }))
 		l := w.Next()
 		before := w.Known("a.example", "b.example")
 		ctx := context.Background()
@@ -54,8 +55,8 @@ func TestRefusedControlsChangeNothing(t *testing.T) {
 		for _, n := range []int{-1, math.MinInt, 1025, 1e9, math.MaxInt} {
 			add(f.UpdateRule(host, func(r *frontier.Rule) { r.Concurrency = n }), "concurrency %d", n)
 			add(f.SetGroup("g", frontier.GroupSettings{Concurrency: n}), "group concurrency %d", n)
-			add(f.UpdateRule(dom, func(rule *frontier.Rule) { *rule = frontier.Rule{Concurrency: n, Paused: frontier.On} }), "rule concurrency %d", n)
-			add(f.UpdateRule(frontier.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Weight: n} }), "weight %d", n)
+			add(f.UpdateRule(dom, func(rule *frontier.Rule) { *rule = frontier.Rule{Concurrency: n, Paused: scope.On} }), "rule concurrency %d", n)
+			add(f.UpdateRule(scope.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Weight: n} }), "weight %d", n)
 			add(f.UpdateRule(host, func(r *frontier.Rule) { r.Priority = n }), "priority %d", n)
 		}
 		add(f.UpdateRule(host, func(r *frontier.Rule) { r.Priority = 9 }), "priority 9")
@@ -74,7 +75,7 @@ func TestRefusedControlsChangeNothing(t *testing.T) {
 				add(f.UpdateRule(host, func(rule *frontier.Rule) { *rule = frontier.Rule{BlockedUntil: at} }), "rule until %v", at)
 			}
 		}
-		for _, s := range []frontier.Scope{frontier.Host(""), frontier.Domain(""), frontier.Host(long), frontier.Domain(long)} {
+		for _, s := range []scope.Scope{scope.Host(""), scope.Domain(""), scope.Host(long), scope.Domain(long)} {
 			add(f.Pause(s), "pause %.20q", s)
 			add(f.Resume(s), "resume %.20q", s)
 			add(f.Clear(s), "clear %.20q", s)
@@ -83,8 +84,8 @@ func TestRefusedControlsChangeNothing(t *testing.T) {
 			add(f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = 2 }), "conc %.20q", s)
 			add(f.UpdateRule(s, func(r *frontier.Rule) { r.Priority = 2 }), "prio %.20q", s)
 			add(f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[2] = 3 }), "reprio %.20q", s)
-			add(f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1} }), "limits %.20q", s)
-			add(f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1} }), "host limits %.20q", s)
+			add(f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1} }), "limits %.20q", s)
+			add(f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1} }), "host limits %.20q", s)
 			_, err := f.Delete(ctx, s)
 			add(err, "delete %.20q", s)
 			err = nil
@@ -109,12 +110,12 @@ func TestRefusedControlsChangeNothing(t *testing.T) {
 			assert.False(t, ok)
 		}
 		add(f.Assign("a.example", long), "assign to long")
-		for i, lim := range []frontier.Limits{{Waiting: -1}, {Served: -1}, {Bytes: math.MinInt64}, {Errors: -1}, {Depth: -1}, {Period: -1}, {Period: time.Hour}, {Waiting: 1, Depth: 1, Period: time.Hour}, {Served: 1, Period: 1}, {Served: 1, Period: math.MaxInt64}} {
+		for i, lim := range []scope.Limits{{Waiting: -1}, {Served: -1}, {Bytes: math.MinInt64}, {Errors: -1}, {Depth: -1}, {Period: -1}, {Period: time.Hour}, {Waiting: 1, Depth: 1, Period: time.Hour}, {Served: 1, Period: 1}, {Served: 1, Period: math.MaxInt64}} {
 			add(f.UpdateRule(host, func(r *frontier.Rule) { r.Limits = lim }), "limits %d", i)
 			add(f.UpdateRule(host, func(r *frontier.Rule) { r.HostLimits = lim }), "host limits %d", i)
-			add(f.UpdateRule(frontier.Crawl(3), func(r *frontier.Rule) { r.Limits = lim }), "crawl limits %d", i)
+			add(f.UpdateRule(scope.Crawl(3), func(r *frontier.Rule) { r.Limits = lim }), "crawl limits %d", i)
 			add(f.UpdateRule(host, func(rule *frontier.Rule) { *rule = frontier.Rule{Limits: lim} }), "rule limits %d", i)
-			add(f.UpdateRule(frontier.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Limits: lim} }), "crawl settings %d", i)
+			add(f.UpdateRule(scope.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Limits: lim} }), "crawl settings %d", i)
 		}
 		for _, r := range rows {
 			if assert.Error(t, r.err, r.name) {

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -20,7 +21,7 @@ func TestSetPriority(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{
 		Prioritizer: harness.ByWeight, Selector: selector.Strict(), Delay: frontier.FixedDelay(time.Second),
 	}, func(t *testing.T, w *harness.World) {
-		com := frontier.Domain("com")
+		com := scope.Domain("com")
 		for p, host := range []string{"a.com", "b.com", "c.org", "d.com"} {
 			w.WithPriority("http://"+host+"/", p+2)
 		}
@@ -31,9 +32,9 @@ func TestSetPriority(t *testing.T) {
 		w.WithPriority("http://new.com/", 8)
 		require.Contains(t, w.Order(), "n1", "later ones, too")
 		require.NoError(t, w.F.UpdateRule(com, func(r *frontier.Rule) { r.Priorities[5] = 7 }))
-		require.NoError(t, w.F.UpdateRule(frontier.Host("a.com"), func(r *frontier.Rule) { r.Priority = 8 }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("a.com"), func(r *frontier.Rule) { r.Priority = 8 }))
 		require.Equal(t, []string{"a8", "d7", "c4"}, w.Order()[:3])
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Priorities[4] = 2 }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Priorities[4] = 2 }))
 		require.Contains(t, w.Order(), "c2")
 		r := w.F.RuleOf("a.com")
 		require.Equal(t, 8, r.Priority)
@@ -50,8 +51,8 @@ func TestSetPriority(t *testing.T) {
 		w.CrawlNow(frontier.Entry{URL: "http://b.com/now"})
 		require.Equal(t, fmt.Sprint("b", frontier.Immediate), w.Order()[0])
 		require.NoError(t, w.F.Clear(com))
-		require.NoError(t, w.F.Clear(frontier.Host("a.com")))
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Priorities[4] = 0 }))
+		require.NoError(t, w.F.Clear(scope.Host("a.com")))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Priorities[4] = 0 }))
 		require.Equal(t, []string{"b65", "n8", "d5", "c4", "a2"}, w.Order())
 		for range 6 {
 			w.Fetched(w.Next(), 0, frontier.Outcome{})
@@ -67,24 +68,24 @@ func TestSetPriorityOfRetries(t *testing.T) {
 		Prioritizer: harness.ByWeight, Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(3, time.Minute),
 	}, spill.Options{})
 	w.WithPriority("http://a.com/", 3)
-	require.NoError(t, w.F.UpdateRule(frontier.Host("a.com"), func(r *frontier.Rule) { r.Priority = 6 }))
+	require.NoError(t, w.F.UpdateRule(scope.Host("a.com"), func(r *frontier.Rule) { r.Priority = 6 }))
 	l := w.Next()
 	require.Equal(t, 6, l.Priority)
 	w.Fetched(l, 0, frontier.Outcome{Result: frontier.Failed})
 	require.NoError(t, hook.Of(w.F).MoveNow(true)) // it waits for its time on disk
 	l = w.Next()
 	require.Equal(t, 6, l.Priority)
-	require.NoError(t, w.F.UpdateRule(frontier.Host("a.com"), func(r *frontier.Rule) { r.Priority = 0 }))
+	require.NoError(t, w.F.UpdateRule(scope.Host("a.com"), func(r *frontier.Rule) { r.Priority = 0 }))
 	w.Fetched(l, 0, frontier.Outcome{Result: frontier.Failed})
 	require.Equal(t, 3, w.Next().Priority)
 }
 
 func TestBadPriorities(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{Priorities: 4})
-	all := frontier.All()
+	all := scope.All()
 	require.ErrorContains(t, w.F.UpdateRule(all, func(r *frontier.Rule) { r.Priority = 5 }), "Priority is 5; want 1 to 4")
 	require.ErrorContains(t, w.F.UpdateRule(all, func(r *frontier.Rule) { r.Priority = -1 }), "Priority is -1; want 1 to 4")
-	require.ErrorContains(t, w.F.UpdateRule(frontier.Host(""), func(r *frontier.Rule) { r.Priority = 1 }), "scope name has 0 bytes")
+	require.ErrorContains(t, w.F.UpdateRule(scope.Host(""), func(r *frontier.Rule) { r.Priority = 1 }), "scope name has 0 bytes")
 	require.ErrorContains(t, w.F.UpdateRule(all, func(r *frontier.Rule) { r.Priorities[0] = 1 }), "Priorities[0] is 1; want 1 to 4 for each of 1 to 4")
 	require.ErrorContains(t, w.F.UpdateRule(all, func(r *frontier.Rule) { r.Priorities[1] = 5 }), "Priorities[1] is 5; want 1 to 4")
 	require.ErrorContains(t, w.F.UpdateRule(all, func(r *frontier.Rule) { r.Priorities[6] = 1 }), "Priorities[6] is 1; want")
@@ -95,8 +96,8 @@ func TestBadPriorities(t *testing.T) {
 // Whatever is said of hosts, domains and all, in whatever order, the URLs of each
 // host are served as the narrowest of it says.
 func TestPrioritiesOfOverlappingScopes(t *testing.T) {
-	scopes := []frontier.Scope{
-		frontier.All(), frontier.Domain("com"), frontier.Domain("a.com"), frontier.Host("a.com"), frontier.Host("x.a.com"), frontier.Host("b.org"),
+	scopes := []scope.Scope{
+		scope.All(), scope.Domain("com"), scope.Domain("a.com"), scope.Host("a.com"), scope.Host("x.a.com"), scope.Host("b.org"),
 	}
 	around := map[string][]int{"a.com": {3, 2, 1, 0}, "x.a.com": {4, 2, 1, 0}, "b.org": {5, 0}} // the narrowest first
 	rapid.Check(t, func(r *rapid.T) {
@@ -128,7 +129,7 @@ func TestPrioritiesOfOverlappingScopes(t *testing.T) {
 		}
 		want := map[int]int{}
 		for host, of := range around {
-			for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.Host(host), "") {
+			for u, err := range inspect.New(w.F).URLs(context.Background(), scope.Host(host), "") {
 				require.NoError(t, err)
 				p := int(u.Entry.Weight)
 				for _, i := range of {

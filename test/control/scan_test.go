@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -17,12 +18,12 @@ import (
 
 // scanned are the URLs that Scan yields. None comes twice, and a scope has those of its hosts or crawl.
 func scanned(tb testing.TB, f *frontier.Frontier) map[string]inspect.StoredURL {
-	all := scannedOf(tb, f, frontier.All())
-	require.Equal(tb, all, scannedOf(tb, f, frontier.Domain("example")))
-	of := map[frontier.Scope]map[string]inspect.StoredURL{frontier.Host("h2.example"): {}, frontier.Domain("h3.example"): {}, frontier.Crawl(1): {}}
+	all := scannedOf(tb, f, scope.All())
+	require.Equal(tb, all, scannedOf(tb, f, scope.Domain("example")))
+	of := map[scope.Scope]map[string]inspect.StoredURL{scope.Host("h2.example"): {}, scope.Domain("h3.example"): {}, scope.Crawl(1): {}}
 	for url, u := range all {
 		for s, some := range of {
-			if s == frontier.Host(u.Host) || s == frontier.Domain(u.Host) || s == frontier.Crawl(u.Entry.Crawl) {
+			if s == scope.Host(u.Host) || s == scope.Domain(u.Host) || s == scope.Crawl(u.Entry.Crawl) {
 				some[url] = u
 			}
 		}
@@ -33,7 +34,7 @@ func scanned(tb testing.TB, f *frontier.Frontier) map[string]inspect.StoredURL {
 	return all
 }
 
-func scannedOf(tb testing.TB, f *frontier.Frontier, s frontier.Scope) map[string]inspect.StoredURL {
+func scannedOf(tb testing.TB, f *frontier.Frontier, s scope.Scope) map[string]inspect.StoredURL {
 	all := map[string]inspect.StoredURL{}
 	for u, err := range inspect.New(f).Scan(context.Background(), s) {
 		require.NoError(tb, err)
@@ -82,7 +83,7 @@ func TestScanYieldsWhatIsHeld(t *testing.T) {
 				}
 			case 6:
 				host := fmt.Sprintf("h%d.example", rapid.IntRange(0, 4).Draw(r, "host"))
-				_, err := w.F.Delete(context.Background(), frontier.Host(host))
+				_, err := w.F.Delete(context.Background(), scope.Host(host))
 				require.NoError(t, err)
 				for u := range held {
 					if name, _ := frontier.HostName(u); name == host {
@@ -110,7 +111,7 @@ func TestScanYieldsWhatIsHeld(t *testing.T) {
 				require.True(t, u.Entry.NotBefore.Equal(due[url]), "%s: %v, not %v", url, u.Entry.NotBefore, due[url])
 			}
 		}
-		for u, err := range inspect.New(w.F).URLs(context.Background(), frontier.All(), "") {
+		for u, err := range inspect.New(w.F).URLs(context.Background(), scope.All(), "") {
 			require.NoError(t, err)
 			s := got[u.Entry.URL]
 			s.Entry.NotBefore = time.Time{}
@@ -124,7 +125,7 @@ func TestScanEnds(t *testing.T) {
 		require.Empty(t, scanned(t, w.F))
 		w.Add(harness.UrlsOf("a.example", 1000)...)
 		n := 0
-		for _, err := range inspect.New(w.F).Scan(t.Context(), frontier.All()) { // its caller has seen enough
+		for _, err := range inspect.New(w.F).Scan(t.Context(), scope.All()) { // its caller has seen enough
 			require.NoError(t, err)
 			if n++; n == 300 {
 				break
@@ -133,7 +134,7 @@ func TestScanEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var last error
-		for _, err := range inspect.New(w.F).Scan(ctx, frontier.All()) {
+		for _, err := range inspect.New(w.F).Scan(ctx, scope.All()) {
 			cancel()
 			last = err
 		}

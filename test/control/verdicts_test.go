@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +20,7 @@ func TestVerdictsSayWhatBecameOfEachEntry(t *testing.T) {
 		w.Add("http://a.example/known")
 		_, err := w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/later", NotBefore: harness.Dawn.Add(time.Hour)})
 		require.NoError(t, err)
-		require.NoError(t, w.F.UpdateRule(frontier.Host("full.example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Waiting: 1} }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("full.example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Waiting: 1} }))
 		vs, err := w.F.AddVerdicts(t.Context(),
 			frontier.Entry{URL: "http://a.example/known"},
 			frontier.Entry{URL: "nonsense"},
@@ -56,7 +57,7 @@ func TestVerdictsSayWhatBecameOfEachEntry(t *testing.T) {
 func TestDoneAllEndsEachForItself(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1", "http://b.example/1", "http://c.example/1", "http://d.example/1", "http://known.example/")
-		require.NoError(t, w.F.UpdateRule(frontier.Host("full.example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Waiting: 1} }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("full.example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Waiting: 1} }))
 		a, b, c, d := w.Next(), w.Next(), w.Next(), w.Next()
 		got := w.F.DoneAll(t.Context(), []frontier.End{
 			{Lease: a, Outcome: frontier.Outcome{Add: []frontier.Entry{

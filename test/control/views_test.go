@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -144,23 +145,23 @@ func TestHostsAreInDomainOrder(t *testing.T) {
 		}
 		want := append([]string{"127.0.0.1", "example", "a.example", "www.a.example"}, all[:100]...)
 		want = append(want, "c.example", "xa.example", "b.org")
-		list := func(s frontier.Scope, after string) (names []string) {
+		list := func(s scope.Scope, after string) (names []string) {
 			for x := range inspect.New(w.F).Hosts(s, after) {
 				require.Equal(t, int64(1), x.Waiting)
 				names = append(names, x.Host)
 			}
 			return names
 		}
-		require.Equal(t, want, list(frontier.All(), ""))
-		require.Equal(t, want[2:], list(frontier.All(), "example"))
-		require.Equal(t, want[5:], list(frontier.All(), "h000.b.example"))
-		require.Equal(t, want[104:], list(frontier.All(), "bb.example"), "from a host that is not known")
-		require.Equal(t, want[2:4], list(frontier.Domain("a.example"), ""))
-		require.Equal(t, want[3:4], list(frontier.Domain("a.example"), "a.example"))
-		require.Equal(t, want[2:3], list(frontier.Host("a.example"), ""))
-		require.Empty(t, list(frontier.Host("a.example"), "a.example"))
-		require.Empty(t, list(frontier.Domain("nobody.example"), ""))
-		for x := range inspect.New(w.F).Hosts(frontier.All(), "") {
+		require.Equal(t, want, list(scope.All(), ""))
+		require.Equal(t, want[2:], list(scope.All(), "example"))
+		require.Equal(t, want[5:], list(scope.All(), "h000.b.example"))
+		require.Equal(t, want[104:], list(scope.All(), "bb.example"), "from a host that is not known")
+		require.Equal(t, want[2:4], list(scope.Domain("a.example"), ""))
+		require.Equal(t, want[3:4], list(scope.Domain("a.example"), "a.example"))
+		require.Equal(t, want[2:3], list(scope.Host("a.example"), ""))
+		require.Empty(t, list(scope.Host("a.example"), "a.example"))
+		require.Empty(t, list(scope.Domain("nobody.example"), ""))
+		for x := range inspect.New(w.F).Hosts(scope.All(), "") {
 			require.Equal(t, want[0], x.Host)
 			break
 		}
@@ -175,14 +176,14 @@ func TestHostsWhileTheyComeAndGo(t *testing.T) {
 	}
 	seen := map[string]int{}
 	i := 0
-	for x := range inspect.New(w.F).Hosts(frontier.All(), "") {
+	for x := range inspect.New(w.F).Hosts(scope.All(), "") {
 		seen[x.Host]++
 		if i++; i <= 60 {
 			w.Fetched(w.NextAt(0), 0, frontier.Outcome{}) // one of them goes
 			w.Add(fmt.Sprintf("http://new%03d.example/", i))
 		}
 	}
-	for x := range inspect.New(w.F).Hosts(frontier.All(), "") {
+	for x := range inspect.New(w.F).Hosts(scope.All(), "") {
 		if x.Host[0] == 'h' {
 			require.Equal(t, 1, seen[x.Host], x.Host)
 		}
@@ -197,10 +198,10 @@ func TestUpcomingOfBlockedHosts(t *testing.T) {
 			w.Add(harness.UrlsOf(h+".example", 2)...)
 			w.Fetched(w.NextAt(0), 0, frontier.Outcome{})
 		}
-		require.NoError(t, w.F.BlockUntil(frontier.Host("a.example"), harness.Dawn.Add(time.Hour)))
-		require.NoError(t, w.F.BlockUntil(frontier.Host("b.example"), harness.Dawn.Add(time.Second)))
-		require.NoError(t, w.F.BlockUntil(frontier.Host("c.example"), harness.Dawn.Add(time.Minute)))
-		require.NoError(t, w.F.Pause(frontier.Host("d.example")))
+		require.NoError(t, w.F.BlockUntil(scope.Host("a.example"), harness.Dawn.Add(time.Hour)))
+		require.NoError(t, w.F.BlockUntil(scope.Host("b.example"), harness.Dawn.Add(time.Second)))
+		require.NoError(t, w.F.BlockUntil(scope.Host("c.example"), harness.Dawn.Add(time.Minute)))
+		require.NoError(t, w.F.Pause(scope.Host("d.example")))
 		require.Equal(t, []string{"b.example", "c.example", "a.example"}, hostsOf(w.Upcoming(9)))
 		require.Equal(t, []string{"b.example", "c.example"}, hostsOf(w.Upcoming(2)))
 		w.Why("d.example", inspect.ReasonPaused, 0)
@@ -213,7 +214,7 @@ func TestPausedCrawlIsAReason(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 		_, err := w.F.Add(context.Background(), frontier.Entry{URL: "http://a.example/", Crawl: 3})
 		require.NoError(t, err)
-		require.NoError(t, w.F.UpdateRule(frontier.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Paused: frontier.On} }))
+		require.NoError(t, w.F.UpdateRule(scope.Crawl(3), func(r *frontier.Rule) { *r = frontier.Rule{Paused: scope.On} }))
 		w.Why("a.example", inspect.ReasonPaused, 0)
 		w.Add("http://a.example/")
 		w.Why("a.example", inspect.ReasonBackQueue, 0)

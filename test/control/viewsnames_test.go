@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +20,7 @@ func TestHostNamesAreThoseOfHosts(t *testing.T) {
 			urls = append(urls, fmt.Sprintf("http://h%d.d%d.example/", i, i%7))
 		}
 		w.Add(append(urls, "http://d3.example/", "http://127.0.0.1/")...)
-		for _, s := range []frontier.Scope{frontier.All(), frontier.Domain("d3.example"), frontier.Domain("example"), frontier.Host("d3.example"), frontier.Domain("nobody.example")} {
+		for _, s := range []scope.Scope{scope.All(), scope.Domain("d3.example"), scope.Domain("example"), scope.Host("d3.example"), scope.Domain("nobody.example")} {
 			for _, after := range []string{"", "d3.example", "h17.d3.example", "zzz.org"} {
 				var want []string
 				for x := range inspect.New(w.F).Hosts(s, after) {
@@ -28,7 +29,7 @@ func TestHostNamesAreThoseOfHosts(t *testing.T) {
 				require.Equal(t, want, slices.Collect(inspect.New(w.F).HostNames(s, after)), "%v after %q", s, after)
 			}
 		}
-		for name := range inspect.New(w.F).HostNames(frontier.All(), "") {
+		for name := range inspect.New(w.F).HostNames(scope.All(), "") {
 			require.Equal(t, "127.0.0.1", name)
 			break
 		}
@@ -38,7 +39,7 @@ func TestHostNamesAreThoseOfHosts(t *testing.T) {
 func TestNoNamesOfAClosedFrontier(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{})
 	w.Add("http://a.example/")
-	names := inspect.New(w.F).HostNames(frontier.All(), "")
+	names := inspect.New(w.F).HostNames(scope.All(), "")
 	require.NoError(t, w.F.Close())
 	require.Empty(t, slices.Collect(names))
 }

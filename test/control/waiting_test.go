@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,24 +19,24 @@ import (
 // Whatever holds a host comes in time for a call that waits for its delay.
 func TestControlsHoldForWhoeverWaits(t *testing.T) {
 	for name, hold := range map[string]func(f *frontier.Frontier) error{
-		"pause":     func(f *frontier.Frontier) error { return f.Pause(frontier.Domain("example")) },
-		"pause all": func(f *frontier.Frontier) error { return f.Pause(frontier.All()) },
+		"pause":     func(f *frontier.Frontier) error { return f.Pause(scope.Domain("example")) },
+		"pause all": func(f *frontier.Frontier) error { return f.Pause(scope.All()) },
 		"delete": func(f *frontier.Frontier) error {
-			_, err := f.Delete(context.Background(), frontier.Domain("example"))
+			_, err := f.Delete(context.Background(), scope.Domain("example"))
 			return err
 		},
 		"deletecrawl": func(f *frontier.Frontier) error {
-			_, err := f.Delete(context.Background(), frontier.Crawl(0))
+			_, err := f.Delete(context.Background(), scope.Crawl(0))
 			return err
 		},
 		"crawl": func(f *frontier.Frontier) error {
-			return f.UpdateRule(frontier.Crawl(0), func(r *frontier.Rule) { *r = frontier.Rule{Paused: frontier.On} })
+			return f.UpdateRule(scope.Crawl(0), func(r *frontier.Rule) { *r = frontier.Rule{Paused: scope.On} })
 		},
 		"limit": func(f *frontier.Frontier) error {
-			return f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1, Period: time.Hour} })
+			return f.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1, Period: time.Hour} })
 		},
 		"block": func(f *frontier.Frontier) error {
-			return f.BlockUntil(frontier.Host("a.example"), time.Now().Add(time.Hour))
+			return f.BlockUntil(scope.Host("a.example"), time.Now().Add(time.Hour))
 		},
 		"group": func(f *frontier.Frontier) error {
 			if err := f.Assign("b.other", "g"); err != nil {
@@ -111,14 +112,14 @@ func TestControlsWakeWhoeverWaits(t *testing.T) {
 			return f.SetGroup("g", frontier.GroupSettings{Concurrency: 2})
 		}},
 		"crawl": {func(f *frontier.Frontier) error {
-			return f.UpdateRule(frontier.Crawl(0), func(r *frontier.Rule) { *r = frontier.Rule{Paused: frontier.On} })
+			return f.UpdateRule(scope.Crawl(0), func(r *frontier.Rule) { *r = frontier.Rule{Paused: scope.On} })
 		}, func(f *frontier.Frontier) error {
-			return f.UpdateRule(frontier.Crawl(0), func(r *frontier.Rule) { *r = frontier.Rule{} })
+			return f.UpdateRule(scope.Crawl(0), func(r *frontier.Rule) { *r = frontier.Rule{} })
 		}},
-		"off for the host": {func(f *frontier.Frontier) error { return f.Pause(frontier.All()) }, func(f *frontier.Frontier) error { return f.Resume(frontier.Host("a.example")) }},
-		"rule cleared":     {func(f *frontier.Frontier) error { return f.Pause(frontier.Domain("example")) }, func(f *frontier.Frontier) error { return f.Clear(frontier.Domain("example")) }},
+		"off for the host": {func(f *frontier.Frontier) error { return f.Pause(scope.All()) }, func(f *frontier.Frontier) error { return f.Resume(scope.Host("a.example")) }},
+		"rule cleared":     {func(f *frontier.Frontier) error { return f.Pause(scope.Domain("example")) }, func(f *frontier.Frontier) error { return f.Clear(scope.Domain("example")) }},
 		"lanes": {func(f *frontier.Frontier) error { _, err := f.Next(context.Background()); return err }, func(f *frontier.Frontier) error {
-			return f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 2 })
+			return f.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 2 })
 		}},
 		"backoff forgotten": {func(f *frontier.Frontier) error {
 			for range 3 {

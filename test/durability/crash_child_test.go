@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/stretchr/testify/require"
@@ -91,7 +92,7 @@ func urlOf(e frontier.Entry) (u crashURL) {
 }
 
 // crashScopes are what the process pauses and resumes.
-var crashScopes = []frontier.Scope{frontier.Host("p0-3.example"), frontier.Host("p3-1.example"), frontier.Host("p1-0.example")}
+var crashScopes = []scope.Scope{scope.Host("p0-3.example"), scope.Host("p3-1.example"), scope.Host("p1-0.example")}
 
 // openCrashStore opens a folder as -frontier.crash-store says.
 func openCrashStore(dir, store string, log *slog.Logger) (*spill.Store, error) {
@@ -282,7 +283,7 @@ func (c *child) delete() {
 		}
 		if rand.IntN(4) == 0 {
 			say("y %d", first+n)
-			if _, err := c.f.Delete(context.Background(), frontier.Domain("gone")); err == nil {
+			if _, err := c.f.Delete(context.Background(), scope.Domain("gone")); err == nil {
 				say("x %d", first+n)
 			}
 		}

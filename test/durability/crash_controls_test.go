@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -35,26 +36,26 @@ var (
 
 // controlled is what acknowledged controls make of a frontier.
 type controlled struct {
-	rules map[frontier.Scope]frontier.Rule
+	rules map[scope.Scope]frontier.Rule
 	more  map[string]string // by name: whatever else is set
 	bytes int64             // counted for the limits of All
 }
 
 func newControlled() *controlled {
-	return &controlled{map[frontier.Scope]frontier.Rule{}, map[string]string{}, 0}
+	return &controlled{map[scope.Scope]frontier.Rule{}, map[string]string{}, 0}
 }
 
 func (c *controlled) clone() *controlled {
 	return &controlled{maps.Clone(c.rules), maps.Clone(c.more), c.bytes}
 }
 
-func (c *controlled) rule(s frontier.Scope, change func(*frontier.Rule)) {
+func (c *controlled) rule(s scope.Scope, change func(*frontier.Rule)) {
 	r := c.rules[s]
 	change(&r)
 	if c.rules[s] = r; r == (frontier.Rule{}) {
 		delete(c.rules, s)
 	}
-	if r.Limits == (frontier.Limits{}) && s == frontier.All() {
+	if r.Limits == (scope.Limits{}) && s == scope.All() {
 		c.bytes = 0
 	}
 }
@@ -98,8 +99,8 @@ type control struct {
 }
 
 // killScopes are scopes within each other, the widest first.
-var killScopes = []frontier.Scope{
-	frontier.All(), frontier.Domain("example"), frontier.Domain("a.example"), frontier.Domain("www.a.example"), frontier.Host("www.a.example"),
+var killScopes = []scope.Scope{
+	scope.All(), scope.Domain("example"), scope.Domain("a.example"), scope.Domain("www.a.example"), scope.Host("www.a.example"),
 }
 
 // nextControl draws a control.
@@ -116,20 +117,20 @@ func nextControl(r *rand.Rand) control {
 	switch r.IntN(19) {
 	case 0:
 		return change("pause", func(f *frontier.Frontier) error { return f.Pause(s) },
-			func(r *frontier.Rule) { r.Paused = frontier.On })
+			func(r *frontier.Rule) { r.Paused = scope.On })
 	case 1:
 		return control{fmt.Sprintf("resume %v", s), func(f *frontier.Frontier) error { return f.Resume(s) }, func(c *controlled) {
 			held := false
 			for _, wider := range killScopes[:at] { // the closest that says anything counts
-				if r := c.rules[wider]; r.Paused == frontier.On || !r.BlockedUntil.IsZero() {
+				if r := c.rules[wider]; r.Paused == scope.On || !r.BlockedUntil.IsZero() {
 					held = true
-				} else if r.Paused == frontier.Off {
+				} else if r.Paused == scope.Off {
 					held = false
 				}
 			}
 			c.rule(s, func(r *frontier.Rule) {
-				if r.Paused, r.BlockedUntil = frontier.Unset, (time.Time{}); held {
-					r.Paused = frontier.Off
+				if r.Paused, r.BlockedUntil = scope.Unset, (time.Time{}); held {
+					r.Paused = scope.Off
 				}
 			})
 		}}
@@ -147,9 +148,9 @@ func nextControl(r *rand.Rand) control {
 		return change("clear", func(f *frontier.Frontier) error { return f.Clear(s) },
 			func(r *frontier.Rule) { *r = frontier.Rule{} })
 	case 6:
-		id, x := uint32(r.IntN(4)), frontier.Rule{Weight: []int{0, 2, 3}[r.IntN(3)], Paused: frontier.Switch(r.IntN(2)), Limits: drawLimits(r)}
+		id, x := uint32(r.IntN(4)), frontier.Rule{Weight: []int{0, 2, 3}[r.IntN(3)], Paused: scope.Switch(r.IntN(2)), Limits: drawLimits(r)}
 		return control{fmt.Sprintf("crawl %d: %+v", id, x), func(f *frontier.Frontier) error {
-			return f.UpdateRule(frontier.Crawl(id), func(r *frontier.Rule) { *r = x })
+			return f.UpdateRule(scope.Crawl(id), func(r *frontier.Rule) { *r = x })
 		}, func(c *controlled) { c.crawl(id, x) }}
 	case 7:
 		e := frontier.Entry{URL: fmt.Sprintf("http://%d.now/", r.Int64())}
@@ -210,7 +211,7 @@ func drawContact(r *rand.Rand) control {
 		}
 		return f.Done(l, o)
 	}, func(c *controlled) {
-		if c.rules[frontier.All()].Limits != (frontier.Limits{}) {
+		if c.rules[scope.All()].Limits != (scope.Limits{}) {
 			c.bytes++
 		}
 	}}
@@ -218,7 +219,7 @@ func drawContact(r *rand.Rand) control {
 
 // clockRule lets the hosts of contacts run whatever wider rules say.
 func clockRule(f *frontier.Frontier) error {
-	return f.UpdateRule(frontier.Domain("clock"), func(rule *frontier.Rule) { *rule = frontier.Rule{Paused: frontier.Off, Delay: frontier.FixedDelay(0)} })
+	return f.UpdateRule(scope.Domain("clock"), func(rule *frontier.Rule) { *rule = frontier.Rule{Paused: scope.Off, Delay: frontier.FixedDelay(0)} })
 }
 
 func openControls(t testing.TB, dir string) (*frontier.Frontier, func()) {
@@ -270,7 +271,7 @@ func TestKillAfterControls(t *testing.T) {
 	tries := trycount.Of(t)
 	dir := t.TempDir()
 	want := newControlled()
-	want.rules[frontier.Domain("clock")] = frontier.Rule{Paused: frontier.Off, Delay: frontier.FixedDelay(0)}
+	want.rules[scope.Domain("clock")] = frontier.Rule{Paused: scope.Off, Delay: frontier.FixedDelay(0)}
 	due := map[string]time.Time{}
 	steps := 0
 	for round := range *controlsRounds {
@@ -337,7 +338,7 @@ func readControls(t *testing.T, dir string, due map[string]time.Time) map[string
 	for s, r := range f.Rules() {
 		c.rules[s] = r
 	}
-	used, _ := inspect.New(f).Used(frontier.All())
+	used, _ := inspect.New(f).Used(scope.All())
 	c.bytes = used.Bytes
 	for _, id := range inspect.New(f).Crawls() {
 		x, _ := inspect.New(f).Crawl(id)
@@ -353,7 +354,7 @@ func readControls(t *testing.T, dir string, due map[string]time.Time) map[string
 		}
 		c.member(host, h.Group)
 	}
-	for u, err := range inspect.New(f).URLs(context.Background(), frontier.Domain("now"), "") {
+	for u, err := range inspect.New(f).URLs(context.Background(), scope.Domain("now"), "") {
 		require.NoError(t, err)
 		if u.Priority == frontier.Immediate {
 			c.more["now "+u.Entry.URL] = "waits"

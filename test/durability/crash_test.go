@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -195,7 +196,7 @@ func (r *report) holdsControls(t testing.TB, f *frontier.Frontier) {
 	rules := maps.Collect(f.Rules())
 	for i, s := range crashScopes {
 		if !r.asked[i] {
-			require.Equal(t, r.paused[i], rules[s].Paused == frontier.On, "%v is paused: %+v", s, rules[s])
+			require.Equal(t, r.paused[i], rules[s].Paused == scope.On, "%v is paused: %+v", s, rules[s])
 		}
 		require.NoError(t, f.Clear(s))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
@@ -163,7 +164,7 @@ func (c *crowd) looks() {
 	for range 3 {
 		time.Sleep(time.Duration(c.intN(10)) * time.Millisecond)
 		h := fmt.Sprintf("h%d.example", c.intN(crowdHosts))
-		c.again(func() error { return c.f.Pause(frontier.Host(h)) })
+		c.again(func() error { return c.f.Pause(scope.Host(h)) })
 		c.again(func() error {
 			_, err := inspect.New(c.f).Status(ctx, frontier.Entry{URL: "http://" + h + "/0/0/0"})
 			return err
@@ -175,7 +176,7 @@ func (c *crowd) looks() {
 			}
 			return err
 		})
-		c.again(func() error { return c.f.Resume(frontier.Host(h)) })
+		c.again(func() error { return c.f.Resume(scope.Host(h)) })
 	}
 }
 

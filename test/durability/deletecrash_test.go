@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -41,7 +42,7 @@ func TestDeletedBehindAFinishedPartAfterACrash(t *testing.T) {
 	w.Add("http://a.gone/1", "http://b.example/1")
 	s.before = func() {
 		w.Add("http://a.gone/2")
-		n, err := f.Delete(t.Context(), frontier.Domain("gone"))
+		n, err := f.Delete(t.Context(), scope.Domain("gone"))
 		require.NoError(t, err)
 		require.EqualValues(t, 2, n)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
@@ -217,7 +218,7 @@ func TestHostNamedByAnAddDoesNotLeave(t *testing.T) {
 				require.NoError(t, w.F.Done(l, frontier.Outcome{CrawlDelay: harness.Slow}))
 				gate := gated(store)
 				other := harness.Start(func() (l frontier.Lease, err error) {
-					return l, w.F.UpdateRule(frontier.Host("x.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) })
+					return l, w.F.UpdateRule(scope.Host("x.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) })
 				})
 				if c.departing {
 					w.Clock.Advance(time.Hour)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -173,7 +174,7 @@ func TestDormantHostsAreHeldAfterACrash(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, w.F.Done(l, frontier.Outcome{CrawlDelay: time.Minute}))
 			}
-			require.NoError(t, w.F.UpdateRule(frontier.Host("b.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(2 * time.Minute) }))
+			require.NoError(t, w.F.UpdateRule(scope.Host("b.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(2 * time.Minute) }))
 			w.Clock.Advance(time.Hour)
 			w.Asleep()
 			w = w.Killed()

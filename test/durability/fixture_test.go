@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
@@ -59,9 +60,9 @@ func writeFixture(t *testing.T) {
 	w.Open()
 	w.Varied()
 	ctx := context.Background()
-	require.NoError(t, w.F.UpdateRule(frontier.Crawl(70000), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 3, Limits: frontier.Limits{Served: 5000}} }))
-	require.NoError(t, w.F.UpdateRule(frontier.Host("limited.example"), func(rule *frontier.Rule) {
-		*rule = frontier.Rule{Limits: frontier.Limits{Waiting: 50}, HostLimits: frontier.Limits{Served: 100, Period: 24 * time.Hour}}
+	require.NoError(t, w.F.UpdateRule(scope.Crawl(70000), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 3, Limits: scope.Limits{Served: 5000}} }))
+	require.NoError(t, w.F.UpdateRule(scope.Host("limited.example"), func(rule *frontier.Rule) {
+		*rule = frontier.Rule{Limits: scope.Limits{Waiting: 50}, HostLimits: scope.Limits{Served: 100, Period: 24 * time.Hour}}
 	}))
 	require.NoError(t, w.F.SetGroup("group1", frontier.GroupSettings{Delay: frontier.FixedDelay(3 * time.Second), Concurrency: 2}))
 	now := func(urls ...string) {
@@ -84,7 +85,7 @@ func writeFixture(t *testing.T) {
 	now("http://s.example/1")
 	_, err := w.F.Add(ctx, frontier.Entry{URL: "http://s.example/2", Hint: true, Weight: 2, NotBefore: w.Clock.Now().Add(time.Hour)})
 	require.NoError(t, err)
-	_, err = w.F.Delete(ctx, frontier.Host("b.a.example"))
+	_, err = w.F.Delete(ctx, scope.Host("b.a.example"))
 	require.NoError(t, err)
 	w.Add("http://late.example/1", "http://late.example/2")
 	harness.Ended(t, w.F)

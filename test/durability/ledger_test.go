@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -151,9 +152,9 @@ func (g *ledger) delete(host string) {
 			g.maybe[u] = true
 		}
 	}
-	_, err := g.w.F.Delete(context.Background(), frontier.Host(host))
+	_, err := g.w.F.Delete(context.Background(), scope.Host(host))
 	if g.failed(err) {
-		n, err := g.w.F.Delete(context.Background(), frontier.Host(host))
+		n, err := g.w.F.Delete(context.Background(), scope.Host(host))
 		require.NoError(g, err)
 		require.InDelta(g, len(gone), n, float64(g.later), "a Delete that failed has changed nothing")
 	}
@@ -250,15 +251,15 @@ func (g *ledger) look() {
 		func() error { _, err := inspect.New(g.w.F).Upcoming(ctx, 3, true); return err },
 		func() error { return g.w.F.Export(ctx, io.Discard, frontier.ExportOptions{}) },
 		func() error {
-			for _, err := range inspect.New(g.w.F).URLs(ctx, frontier.All(), "") {
+			for _, err := range inspect.New(g.w.F).URLs(ctx, scope.All(), "") {
 				if err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-		func() error { return g.w.F.Pause(frontier.Host("idle.example")) },
-		func() error { return g.w.F.Resume(frontier.Host("idle.example")) },
+		func() error { return g.w.F.Pause(scope.Host("idle.example")) },
+		func() error { return g.w.F.Resume(scope.Host("idle.example")) },
 		func() error { return g.w.F.Forget("h2.example") },
 	} {
 		if g.failed(call()) {

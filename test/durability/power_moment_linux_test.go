@@ -32,6 +32,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -307,7 +308,7 @@ func holdingOf(dir string, n int) (x holding, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Check(), f.Close()) }()
 	x = holding{visits: map[int]int{}, known: map[int]bool{}}
-	for u, err := range inspect.New(f).Scan(context.Background(), frontier.All()) {
+	for u, err := range inspect.New(f).Scan(context.Background(), scope.All()) {
 		if err != nil {
 			return x, err
 		}

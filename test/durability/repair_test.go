@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -49,7 +50,7 @@ func TestRepairedStore(t *testing.T) {
 			require.NoError(t, hook.Of(f).MoveNow(true))
 		}
 	}
-	require.NoError(t, f.Pause(frontier.Host(crashURL{3, 3}.host())))
+	require.NoError(t, f.Pause(scope.Host(crashURL{3, 3}.host())))
 	require.NoError(t, f.Close())
 	require.NoError(t, db.Close())
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/stretchr/testify/require"
 )
 
@@ -71,16 +72,16 @@ func (w *World) Varied() {
 	n, err := w.F.Add(ctx, es...)
 	require.NoError(w, err)
 	require.Equal(w, len(es), n)
-	require.NoError(w, w.F.UpdateRule(frontier.All(), func(rule *frontier.Rule) { *rule = frontier.Rule{Delay: frontier.FixedDelay(time.Second)} }))
-	require.NoError(w, w.F.UpdateRule(frontier.Domain("a.example"), func(rule *frontier.Rule) {
+	require.NoError(w, w.F.UpdateRule(scope.All(), func(rule *frontier.Rule) { *rule = frontier.Rule{Delay: frontier.FixedDelay(time.Second)} }))
+	require.NoError(w, w.F.UpdateRule(scope.Domain("a.example"), func(rule *frontier.Rule) {
 		*rule = frontier.Rule{Delay: frontier.FactorDelay(0.1, time.Millisecond, 7*time.Second)}
 	}))
-	require.NoError(w, w.F.UpdateRule(frontier.Domain("nobody.test"), func(r *frontier.Rule) { r.Concurrency = 2 }))
-	require.NoError(w, w.F.UpdateRule(frontier.Host("z\xff"), func(rule *frontier.Rule) {
-		*rule = frontier.Rule{Paused: frontier.On, BlockedUntil: w.Clock.Now().Add(1000 * time.Hour)}
+	require.NoError(w, w.F.UpdateRule(scope.Domain("nobody.test"), func(r *frontier.Rule) { r.Concurrency = 2 }))
+	require.NoError(w, w.F.UpdateRule(scope.Host("z\xff"), func(rule *frontier.Rule) {
+		*rule = frontier.Rule{Paused: scope.On, BlockedUntil: w.Clock.Now().Add(1000 * time.Hour)}
 	}))
-	require.NoError(w, w.F.UpdateRule(frontier.Crawl(70000), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 3} }))
-	require.NoError(w, w.F.UpdateRule(frontier.Crawl(8), func(r *frontier.Rule) { *r = frontier.Rule{Paused: frontier.On} }))
+	require.NoError(w, w.F.UpdateRule(scope.Crawl(70000), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 3} }))
+	require.NoError(w, w.F.UpdateRule(scope.Crawl(8), func(r *frontier.Rule) { *r = frontier.Rule{Paused: scope.On} }))
 	for i := range 60 {
 		l := w.Next()
 		if i%4 == 0 {

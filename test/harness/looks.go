@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Rest drains a world with a station's means.
@@ -187,7 +188,7 @@ func RefusedEntries(t *testing.T, err error, indexes ...int) {
 }
 
 // Listed returns everything that URLs yields for a scope.
-func (w *World) Listed(s frontier.Scope, after string) (urls []string) {
+func (w *World) Listed(s scope.Scope, after string) (urls []string) {
 	w.Helper()
 	for u, err := range inspect.New(w.F).URLs(context.Background(), s, after) {
 		require.NoError(w, err)

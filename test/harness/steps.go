@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/stretchr/testify/require"
@@ -143,11 +144,11 @@ func (w *World) InCrawl(crawl uint32, prefix string, n int) {
 // SetCrawl sets the rule of a crawl.
 func (w *World) SetCrawl(id uint32, s frontier.Rule) {
 	w.Helper()
-	require.NoError(w, w.F.UpdateRule(frontier.Crawl(id), func(r *frontier.Rule) { *r = s }))
+	require.NoError(w, w.F.UpdateRule(scope.Crawl(id), func(r *frontier.Rule) { *r = s }))
 }
 
 // Deleted deletes a scope and requires the number of URLs found.
-func (w *World) Deleted(want int, s frontier.Scope) {
+func (w *World) Deleted(want int, s scope.Scope) {
 	w.Helper()
 	n, err := w.F.Delete(context.Background(), s)
 	require.NoError(w, err)

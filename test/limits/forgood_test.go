@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -17,8 +18,8 @@ import (
 // the crawl is over at once, not after the period.
 func TestLimitReachedForGoodWhileAPeriodIsAwaited(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Retry: frontier.Retries(1, 0)}, func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1, Period: time.Hour} }))
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Errors: 1} }))
+		require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1, Period: time.Hour} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Errors: 1} }))
 		w.Add("http://a.example/", "http://b.example/")
 		l := w.Next()
 		_, at, err := w.TryNext()
@@ -36,16 +37,16 @@ func TestLimitReachedForGoodWhileAPeriodIsAwaited(t *testing.T) {
 // after a crash; otherwise it would count forever.
 func TestPeriodThatEndedBeforeTheLimitsChanged(t *testing.T) {
 	w := harness.NewStoredWorld(t, harness.Quick(), spill.Options{})
-	example := frontier.Domain("example")
-	day := frontier.Limits{Served: 1, Period: 24 * time.Hour}
+	example := scope.Domain("example")
+	day := scope.Limits{Served: 1, Period: 24 * time.Hour}
 	require.NoError(t, w.F.UpdateRule(example, func(r *frontier.Rule) { r.Limits = day }))
-	require.NoError(t, w.F.UpdateRule(frontier.Crawl(7), func(r *frontier.Rule) { r.Limits = day }))
+	require.NoError(t, w.F.UpdateRule(scope.Crawl(7), func(r *frontier.Rule) { r.Limits = day }))
 	w.AddMany("a.example", 3)
 	w.InCrawl(7, "http://c.test/", 3)
 	require.Equal(t, 2, w.Served(frontier.Outcome{}))
 	w.Until(25 * time.Hour)
-	require.NoError(t, w.F.UpdateRule(example, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1} }))
-	require.NoError(t, w.F.UpdateRule(frontier.Crawl(7), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1} }))
+	require.NoError(t, w.F.UpdateRule(example, func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1} }))
+	require.NoError(t, w.F.UpdateRule(scope.Crawl(7), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1} }))
 
 	w = w.Killed()
 	w.Until(26 * time.Hour)
@@ -61,8 +62,8 @@ func TestPeriodThatEndedBeforeTheLimitsChanged(t *testing.T) {
 func TestPeriodOfAHostThatEndedBeforeTheLimitsChanged(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		w := harness.NewStoredWorld(t, harness.Quick(), spill.Options{})
-		day := frontier.Limits{Served: 1, Period: 24 * time.Hour}
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = day }))
+		day := scope.Limits{Served: 1, Period: 24 * time.Hour}
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = day }))
 		for _, host := range []string{"a.example", "b.example", "c.test"} {
 			w.AddMany(host, 3)
 		}
@@ -71,14 +72,14 @@ func TestPeriodOfAHostThatEndedBeforeTheLimitsChanged(t *testing.T) {
 		w.AddMany("d.test", 3)
 		require.Equal(t, 1, w.Served(frontier.Outcome{}))
 		w.Until(25 * time.Hour)
-		require.NoError(t, w.F.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1} }))
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1} }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1} }))
 		if killed {
 			w = w.Killed()
 		} else {
 			w.Reopen()
 		}
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) })) // the row of the rule is written anew
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) })) // the row of the rule is written anew
 		w.Reopen()
 		w.Until(26 * time.Hour)
 		for _, host := range []string{"a.example", "b.example", "c.test"} {
@@ -93,13 +94,13 @@ func TestPeriodOfAHostThatEndedBeforeTheLimitsChanged(t *testing.T) {
 // A host that was not in memory when the limits changed is no exception.
 func TestPeriodOfAHostThatWasAway(t *testing.T) {
 	w := harness.NewStoredWorld(t, harness.Quick(), spill.Options{})
-	require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1, Period: 24 * time.Hour} }))
+	require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1, Period: 24 * time.Hour} }))
 	w.AddMany("a.example", 1)
 	require.Equal(t, 1, w.Served(frontier.Outcome{}))
 	w.Asleep()
 	require.EqualValues(t, 1, w.Host("a.example").Used.Served)
 	w.Until(25 * time.Hour)
-	require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1} }))
+	require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1} }))
 	require.Zero(t, w.Host("a.example").Used, "as it is away")
 	w.Reopen()
 	require.Zero(t, w.Host("a.example").Used, "opened again")
@@ -113,8 +114,8 @@ func TestPeriodOfAHostThatWasAway(t *testing.T) {
 // two steps: in the frontier it comes from they were there first.
 func TestImportedUsageCounts(t *testing.T) {
 	w := harness.NewStoredWorld(t, harness.Quick(), spill.Options{})
-	require.NoError(t, w.F.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1} }))
-	require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 6, Period: 15 * time.Second} }))
+	require.NoError(t, w.F.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1} }))
+	require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 6, Period: 15 * time.Second} }))
 	w.AddMany("a.example", 2)
 	require.Equal(t, 1, w.Served(frontier.Outcome{}))
 	w.Until(time.Minute)

@@ -20,13 +20,14 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 )
 
 func TestLimitOfServedHoldsForGood(t *testing.T) {
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 3} }))
+		require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 3} }))
 		w.AddMany("a.example", 4)
 		w.AddMany("b.example", 4)
 		w.AddMany("c.test", 1)
@@ -36,15 +37,15 @@ func TestLimitOfServedHoldsForGood(t *testing.T) {
 		x := w.Info("a.example")
 		require.Equal(t, inspect.ReasonLimit, x.Reason)
 		require.Zero(t, x.Until)
-		used, ok := inspect.New(w.F).Used(frontier.Domain("example"))
+		used, ok := inspect.New(w.F).Used(scope.Domain("example"))
 		require.True(t, ok)
 		require.EqualValues(t, 3, used.Served)
 
-		require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 5} }))
+		require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 5} }))
 		require.Equal(t, 2, w.Served(frontier.Outcome{}))
-		require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1} }), "lower than what is used")
+		require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1} }), "lower than what is used")
 		w.HeldFor(3)
-		require.NoError(t, w.F.Clear(frontier.Domain("example")))
+		require.NoError(t, w.F.Clear(scope.Domain("example")))
 		require.Equal(t, 3, w.Served(frontier.Outcome{}))
 		w.Over()
 	})
@@ -54,8 +55,8 @@ func TestLimitOfServedHoldsForGood(t *testing.T) {
 func TestHostLimitsOfPeriods(t *testing.T) {
 	day := 24 * time.Hour
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 3, Period: day} }))
-		require.NoError(t, w.F.UpdateRule(frontier.Host("b.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: math.MaxInt64} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 3, Period: day} }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("b.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: math.MaxInt64} }))
 		w.AddMany("a.example", 7)
 		w.AddMany("b.example", 9)
 		w.Until(time.Hour)
@@ -81,8 +82,8 @@ func TestLimitsTogetherAndTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := frontier.Open(t.Context(), harness.Quick())
 		require.NoError(t, err)
-		require.NoError(t, f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 3, Period: time.Minute} }))
-		require.NoError(t, f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Bytes: 100, Period: time.Hour} }))
+		require.NoError(t, f.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 3, Period: time.Minute} }))
+		require.NoError(t, f.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Bytes: 100, Period: time.Hour} }))
 		_, err = f.Add(t.Context(), append(harness.URLs("a.example", 2), harness.URLs("b.example", 4)...)...)
 		require.NoError(t, err)
 		start := time.Now()
@@ -102,7 +103,7 @@ func TestLimitsTogetherAndTimer(t *testing.T) {
 
 func TestLimitOfErrors(t *testing.T) {
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Errors: 2, Period: time.Hour} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Errors: 2, Period: time.Hour} }))
 		w.AddMany("a.example", 5)
 		require.Equal(t, 2, w.Served(frontier.Outcome{Result: frontier.Failed}))
 		require.Equal(t, inspect.ReasonLimit, w.Info("a.example").Reason)
@@ -122,7 +123,7 @@ func TestLimitOfServedIsExact(t *testing.T) {
 	o := harness.Quick()
 	o.HostConcurrency = 4
 	harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 5} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 5} }))
 		w.AddMany("a.example", 4)
 		w.AddMany("b.example", 4)
 		var out []frontier.Lease
@@ -154,7 +155,7 @@ func TestLimitsCountOnlyTheirOwn(t *testing.T) {
 		w.AddMany("b.example", 4)
 		back := frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
 		before := w.Next()
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1, Period: time.Hour} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1, Period: time.Hour} }))
 		first := w.Next()
 		require.NoError(t, w.F.Done(before, back))
 		require.Zero(t, w.Served(frontier.Outcome{}))
@@ -173,7 +174,7 @@ func TestLimitsCountOnlyTheirOwn(t *testing.T) {
 func TestLimitOfWaiting(t *testing.T) {
 	ctx := context.Background()
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Waiting: 3} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Waiting: 3} }))
 		es := append(harness.URLs("a.example", 5), frontier.Entry{URL: "bad"}, frontier.Entry{URL: "http://b.example/"})
 		n, err := w.F.Add(ctx, es...)
 		require.Equal(t, 4, n)
@@ -202,7 +203,7 @@ func TestLimitOfWaiting(t *testing.T) {
 		harness.RefusedEntries(t, errors.Join(refused[0], refused[1]), 5, 6)
 		w.Until(time.Hour)
 		require.EqualValues(t, 5, w.F.Stats().Waiting, "one whose time comes is not refused")
-		_, err = w.F.Delete(ctx, frontier.Host("a.example"))
+		_, err = w.F.Delete(ctx, scope.Host("a.example"))
 		require.NoError(t, err)
 		n, err = w.F.Add(ctx, harness.URLs("a.example", 9)...)
 		require.Equal(t, 3, n)
@@ -217,12 +218,12 @@ func TestLimitsOfWaitingOfScopes(t *testing.T) {
 			w.Add(fmt.Sprintf("http://h%d.example/", i))
 		}
 		w.AddMany("c.test", 2)
-		require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Waiting: 302} }))
+		require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Waiting: 302} }))
 		n, err := w.F.Add(ctx, append(harness.URLs("x.example", 3), harness.URLs("example.test", 1)...)...)
 		require.Equal(t, 3, n)
 		harness.RefusedEntries(t, err, 2)
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Waiting: 306} }))
-		require.NoError(t, w.F.UpdateRule(frontier.Host("y.test"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Waiting: 1} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Waiting: 306} }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("y.test"), func(r *frontier.Rule) { r.Limits = scope.Limits{Waiting: 1} }))
 		n, err = w.F.Add(ctx, harness.URLs("y.test", 2)...)
 		require.Equal(t, 1, n)
 		harness.RefusedEntries(t, err, 1)
@@ -243,8 +244,8 @@ func TestLimitsOfWaitingOfScopes(t *testing.T) {
 // Calls that meet each other stay within the limit together.
 func TestLimitOfWaitingIsExact(t *testing.T) {
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Waiting: 100} }))
-		require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Waiting: 30} }))
+		require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Waiting: 100} }))
+		require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Waiting: 30} }))
 		var wg sync.WaitGroup
 		for i := range 16 {
 			wg.Go(func() {
@@ -269,9 +270,9 @@ func TestLimitOfWaitingIsExact(t *testing.T) {
 func TestLimitOfDepth(t *testing.T) {
 	ctx := context.Background()
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Depth: 3} }))
-		require.NoError(t, w.F.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Depth: 1} }))
-		require.NoError(t, w.F.UpdateRule(frontier.Crawl(7), func(r *frontier.Rule) { r.Limits = frontier.Limits{Depth: 2} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Depth: 3} }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Depth: 1} }))
+		require.NoError(t, w.F.UpdateRule(scope.Crawl(7), func(r *frontier.Rule) { r.Limits = scope.Limits{Depth: 2} }))
 		var es []frontier.Entry
 		for depth := range 5 {
 			for i, host := range []string{"a.example", "b.example", "c.example"} {
@@ -292,8 +293,8 @@ func TestLimitOfDepth(t *testing.T) {
 func TestCrawlLimits(t *testing.T) {
 	ctx := context.Background()
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
-		require.NoError(t, w.F.UpdateRule(frontier.Crawl(7), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 2, Period: time.Hour, Waiting: 5} }))
-		require.NoError(t, w.F.UpdateRule(frontier.Crawl(8), func(r *frontier.Rule) { r.Limits = frontier.Limits{Bytes: 10} }))
+		require.NoError(t, w.F.UpdateRule(scope.Crawl(7), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 2, Period: time.Hour, Waiting: 5} }))
+		require.NoError(t, w.F.UpdateRule(scope.Crawl(8), func(r *frontier.Rule) { r.Limits = scope.Limits{Bytes: 10} }))
 		var es []frontier.Entry
 		for i := range 6 {
 			for _, crawl := range []uint32{0, 7, 8} {
@@ -313,7 +314,7 @@ func TestCrawlLimits(t *testing.T) {
 		w.Until(2 * time.Hour)
 		require.Equal(t, 1, w.Served(frontier.Outcome{}))
 		w.HeldFor(5)
-		require.NoError(t, w.F.UpdateRule(frontier.Crawl(8), func(r *frontier.Rule) { r.Limits = frontier.Limits{} }))
+		require.NoError(t, w.F.UpdateRule(scope.Crawl(8), func(r *frontier.Rule) { r.Limits = scope.Limits{} }))
 		require.Equal(t, 5, w.Served(frontier.Outcome{Bytes: 10}))
 		w.Over()
 	})
@@ -324,9 +325,9 @@ func TestCrawlLimits(t *testing.T) {
 func TestCountsSurvive(t *testing.T) {
 	set := func(t *testing.T) *harness.World {
 		w := harness.NewStoredWorld(t, harness.Quick(), spill.Options{})
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 2, Period: time.Hour} }))
-		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Bytes: 1000, Period: 2 * time.Hour} }))
-		require.NoError(t, w.F.UpdateRule(frontier.Crawl(0), func(r *frontier.Rule) { r.Limits = frontier.Limits{Errors: 1000} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 2, Period: time.Hour} }))
+		require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Bytes: 1000, Period: 2 * time.Hour} }))
+		require.NoError(t, w.F.UpdateRule(scope.Crawl(0), func(r *frontier.Rule) { r.Limits = scope.Limits{Errors: 1000} }))
 		w.Add("http://a.example/1", "http://b.example/1")
 		w.Until(time.Minute)
 		require.Equal(t, 2, w.Served(frontier.Outcome{Bytes: 7}))
@@ -341,7 +342,7 @@ func TestCountsSurvive(t *testing.T) {
 	look := func(t *testing.T, w *harness.World) {
 		began := harness.Dawn.Add(time.Minute)
 		require.Equal(t, inspect.Used{Served: 1, Bytes: 7, Since: began, Until: began.Add(time.Hour)}, w.Info("a.example").Used)
-		all, _ := inspect.New(w.F).Used(frontier.All())
+		all, _ := inspect.New(w.F).Used(scope.All())
 		require.Equal(t, inspect.Used{Served: 4, Bytes: 28, Since: began, Until: began.Add(2 * time.Hour)}, all)
 		x, _ := inspect.New(w.F).Crawl(0)
 		require.EqualValues(t, 28, x.Used.Bytes)
@@ -365,12 +366,12 @@ func TestCountsSurvive(t *testing.T) {
 // A contact without a URL counts its bytes, durably; a limit holds contacts, too.
 func TestLimitsOfContacts(t *testing.T) {
 	w := harness.NewStoredWorld(t, harness.Quick(), spill.Options{})
-	require.NoError(t, w.F.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Bytes: 50, Period: time.Hour} }))
+	require.NoError(t, w.F.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Bytes: 50, Period: time.Hour} }))
 	l, err := w.F.Contact(t.Context(), "a.example")
 	require.NoError(t, err)
 	require.NoError(t, w.F.Done(l, frontier.Outcome{Bytes: 60}))
 	w = w.Killed()
-	used, _ := inspect.New(w.F).Used(frontier.Host("a.example"))
+	used, _ := inspect.New(w.F).Used(scope.Host("a.example"))
 	require.EqualValues(t, 60, used.Bytes)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -398,16 +399,16 @@ func TestLimitEvents(t *testing.T) {
 		}
 	}
 	w := harness.NewWorld(t, o)
-	require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 2, Waiting: 4} }))
-	require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Bytes: 2, Period: time.Hour} }))
-	require.NoError(t, w.F.UpdateRule(frontier.Crawl(5), func(r *frontier.Rule) { r.Limits = frontier.Limits{Errors: 1} }))
+	require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 2, Waiting: 4} }))
+	require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Bytes: 2, Period: time.Hour} }))
+	require.NoError(t, w.F.UpdateRule(scope.Crawl(5), func(r *frontier.Rule) { r.Limits = scope.Limits{Errors: 1} }))
 	_, err := w.F.Add(t.Context(), harness.URLs("a.example", 9)...)
 	require.Error(t, err)
 	_, err = w.F.Add(t.Context(), frontier.Entry{URL: "http://c.test/", Crawl: 5})
 	require.NoError(t, err)
 	require.Equal(t, 3, w.Served(frontier.Outcome{Bytes: 1, Result: frontier.Failed}))
 	w.Until(time.Hour)
-	require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 9} }))
+	require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 9} }))
 	w.F.Stats()
 	require.NoError(t, w.F.Close())
 	mu.Lock()
@@ -420,20 +421,20 @@ func TestLimitEvents(t *testing.T) {
 
 func TestBadLimits(t *testing.T) {
 	w := harness.NewWorld(t, harness.Quick())
-	bad := frontier.Limits{Waiting: -1, Served: -2, Bytes: -3, Errors: -4, Depth: -5, Period: time.Microsecond}
+	bad := scope.Limits{Waiting: -1, Served: -2, Bytes: -3, Errors: -4, Depth: -5, Period: time.Microsecond}
 	for _, err := range []error{
-		w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = bad }), w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = bad }), w.F.UpdateRule(frontier.Crawl(3), func(r *frontier.Rule) { r.Limits = bad }),
+		w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = bad }), w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = bad }), w.F.UpdateRule(scope.Crawl(3), func(r *frontier.Rule) { r.Limits = bad }),
 	} {
 		for _, want := range []string{"Waiting is -1", "Served is -2", "Bytes is -3", "Errors is -4", "Depth is -5", "Period is 1µs"} {
 			require.ErrorContains(t, err, want)
 		}
 	}
-	require.Error(t, w.F.UpdateRule(frontier.Host(""), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1} }))
-	require.Error(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1, Period: -time.Second} }))
-	require.Error(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1, Period: math.MaxInt64} }))
-	_, ok := w.F.Rule(frontier.All())
+	require.Error(t, w.F.UpdateRule(scope.Host(""), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1} }))
+	require.Error(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1, Period: -time.Second} }))
+	require.Error(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = scope.Limits{Served: 1, Period: math.MaxInt64} }))
+	_, ok := w.F.Rule(scope.All())
 	require.False(t, ok)
-	_, ok = inspect.New(w.F).Used(frontier.All())
+	_, ok = inspect.New(w.F).Used(scope.All())
 	require.False(t, ok)
 	_, ok = inspect.New(w.F).Crawl(3)
 	require.False(t, ok)
@@ -466,9 +467,9 @@ func TestDomainIsCountedWhileItChanges(t *testing.T) {
 			}
 		})
 		for range 10 {
-			require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Waiting: 1 << 40} }))
+			require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Limits = scope.Limits{Waiting: 1 << 40} }))
 			require.NoError(t, w.F.Check())
-			require.NoError(t, w.F.Clear(frontier.Domain("example")))
+			require.NoError(t, w.F.Clear(scope.Domain("example")))
 		}
 		close(stop)
 		wg.Wait()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -20,46 +21,46 @@ import (
 // limitCase is a limit, and the outcome of contacts that count.
 type limitCase struct {
 	name string
-	l    frontier.Limits // two contacts are left of them
+	l    scope.Limits // two contacts are left of them
 	o    frontier.Outcome
 }
 
 // limitCases are limits with two contacts left, and those contacts.
 var limitCases = []limitCase{
-	{"served", frontier.Limits{Served: 2}, frontier.Outcome{}},
-	{"bytes", frontier.Limits{Bytes: 20}, frontier.Outcome{Bytes: 10}},
-	{"errors", frontier.Limits{Errors: 2}, harness.Failing(frontier.FailureServer)},
+	{"served", scope.Limits{Served: 2}, frontier.Outcome{}},
+	{"bytes", scope.Limits{Bytes: 20}, frontier.Outcome{Bytes: 10}},
+	{"errors", scope.Limits{Errors: 2}, harness.Failing(frontier.FailureServer)},
 }
 
 // limitSetters set limits that concern the host a.x.example.
-var limitSetters = map[string]func(w *harness.World, l frontier.Limits) error{
-	"host": func(w *harness.World, l frontier.Limits) error {
-		return w.F.UpdateRule(frontier.Host("a.x.example"), func(r *frontier.Rule) { r.Limits = l })
+var limitSetters = map[string]func(w *harness.World, l scope.Limits) error{
+	"host": func(w *harness.World, l scope.Limits) error {
+		return w.F.UpdateRule(scope.Host("a.x.example"), func(r *frontier.Rule) { r.Limits = l })
 	},
-	"domain": func(w *harness.World, l frontier.Limits) error {
-		return w.F.UpdateRule(frontier.Domain("x.example"), func(r *frontier.Rule) { r.Limits = l })
+	"domain": func(w *harness.World, l scope.Limits) error {
+		return w.F.UpdateRule(scope.Domain("x.example"), func(r *frontier.Rule) { r.Limits = l })
 	},
-	"all": func(w *harness.World, l frontier.Limits) error {
-		return w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits = l })
+	"all": func(w *harness.World, l scope.Limits) error {
+		return w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Limits = l })
 	},
-	"each of host": func(w *harness.World, l frontier.Limits) error {
-		return w.F.UpdateRule(frontier.Host("a.x.example"), func(r *frontier.Rule) { r.HostLimits = l })
+	"each of host": func(w *harness.World, l scope.Limits) error {
+		return w.F.UpdateRule(scope.Host("a.x.example"), func(r *frontier.Rule) { r.HostLimits = l })
 	},
-	"each of domain": func(w *harness.World, l frontier.Limits) error {
-		return w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.HostLimits = l })
+	"each of domain": func(w *harness.World, l scope.Limits) error {
+		return w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.HostLimits = l })
 	},
-	"each of all": func(w *harness.World, l frontier.Limits) error {
-		return w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = l })
+	"each of all": func(w *harness.World, l scope.Limits) error {
+		return w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.HostLimits = l })
 	},
-	"crawl": func(w *harness.World, l frontier.Limits) error {
-		return w.F.UpdateRule(frontier.Crawl(0), func(r *frontier.Rule) { r.Limits = l })
+	"crawl": func(w *harness.World, l scope.Limits) error {
+		return w.F.UpdateRule(scope.Crawl(0), func(r *frontier.Rule) { r.Limits = l })
 	},
 }
 
 // clearLimits takes back what the setter of that name did.
 func clearLimits(w *harness.World, name string) error {
 	if name == "crawl" {
-		return w.F.UpdateRule(frontier.Crawl(0), func(r *frontier.Rule) { r.Limits = frontier.Limits{} })
+		return w.F.UpdateRule(scope.Crawl(0), func(r *frontier.Rule) { r.Limits = scope.Limits{} })
 	}
 	for s := range w.F.Rules() {
 		if err := w.F.Clear(s); err != nil {
@@ -178,7 +179,7 @@ func TestLimitOfWaitingInEachPlace(t *testing.T) {
 	for where, set := range limitSetters {
 		t.Run(where, func(t *testing.T) {
 			harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
-				require.NoError(t, set(w, frontier.Limits{Waiting: 3}))
+				require.NoError(t, set(w, scope.Limits{Waiting: 3}))
 				es := append(harness.URLs("a.x.example", 5), frontier.Entry{URL: "nonsense"}, frontier.Entry{URL: "http://a.x.example/0"})
 				n, err := w.F.Add(ctx, es...)
 				require.Equal(t, 3, n)
@@ -203,7 +204,7 @@ func TestLimitOfWaitingInEachPlace(t *testing.T) {
 					require.True(t, w.Info("a.x.example").Full)
 				}
 				// lower than what waits
-				require.NoError(t, set(w, frontier.Limits{Waiting: 1}))
+				require.NoError(t, set(w, scope.Limits{Waiting: 1}))
 				n, err = w.F.Add(ctx, es[3])
 				require.Zero(t, n)
 				harness.RefusedEntries(t, err, 0)
@@ -239,7 +240,7 @@ func TestLimitOfDepthInEachPlace(t *testing.T) {
 	for where, set := range limitSetters {
 		t.Run(where, func(t *testing.T) {
 			harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
-				require.NoError(t, set(w, frontier.Limits{Depth: 2}))
+				require.NoError(t, set(w, scope.Limits{Depth: 2}))
 				var es []frontier.Entry
 				for d := range 5 {
 					es = append(es, frontier.Entry{URL: fmt.Sprintf("http://a.x.example/%d", d), Depth: d})
@@ -254,7 +255,7 @@ func TestLimitOfDepthInEachPlace(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, 1, n)
 				require.Equal(t, 1, w.Served(frontier.Outcome{}))
-				require.NoError(t, set(w, frontier.Limits{Depth: math.MaxInt}))
+				require.NoError(t, set(w, scope.Limits{Depth: math.MaxInt}))
 				n, err = w.F.Add(ctx, es[4], es[5], es[6])
 				require.NoError(t, err)
 				require.Equal(t, 3, n)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
@@ -113,9 +114,9 @@ func crawlAndDelete(t *testing.T, f *frontier.Frontier, urls, others int64) {
 	start := time.Now()
 	early, stop := context.WithCancel(ctx)
 	stop()
-	_, err := f.Delete(early, frontier.Domain("gone.example"))
+	_, err := f.Delete(early, scope.Domain("gone.example"))
 	require.ErrorIs(t, err, context.Canceled, "nothing has happened")
-	n, err := f.Delete(ctx, frontier.Domain("gone.example"))
+	n, err := f.Delete(ctx, scope.Domain("gone.example"))
 	took := time.Since(start)
 	deleted.Store(true)
 	sweeping.Store(false)

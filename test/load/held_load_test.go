@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -99,11 +100,11 @@ func crawlAndPause(t *testing.T, f *frontier.Frontier, urls int64) {
 		})
 	}
 	workers.Go(func() { wantLock(ctx, f, &lock, func() bool { return true }) })
-	s := frontier.Domain("held.example")
+	s := scope.Domain("held.example")
 	calls := []func() error{
 		func() error { return f.Pause(s) },
 		func() error { return f.BlockUntil(s, time.Now().Add(time.Hour)) },
-		func() error { return errors.Join(f.Pause(frontier.All()), f.Resume(frontier.Domain("other.example"))) },
+		func() error { return errors.Join(f.Pause(scope.All()), f.Resume(scope.Domain("other.example"))) },
 	}
 	var took harness.Waits
 	rounds := 0
@@ -119,7 +120,7 @@ func crawlAndPause(t *testing.T, f *frontier.Frontier, urls int64) {
 			turn.Add(1)
 		}
 		start := time.Now()
-		assert.NoError(t, errors.Join(f.Clear(frontier.All()), f.Clear(s)))
+		assert.NoError(t, errors.Join(f.Clear(scope.All()), f.Clear(s)))
 		took.Since(start)
 		for from := done.Load(); done.Load() < min(from+urls/50, urls); {
 			time.Sleep(time.Millisecond)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -192,7 +193,7 @@ func TestExportWithoutWhatWasDeleted(t *testing.T) {
 		if w.Machine != nil {
 			require.NoError(t, hook.Of(w.F).MoveNow(true))
 		}
-		_, err := w.F.Delete(t.Context(), frontier.Domain("example"))
+		_, err := w.F.Delete(t.Context(), scope.Domain("example"))
 		require.NoError(t, err)
 		urls := harness.LinesOf(w.Export(), "url")
 		require.Len(t, urls, 1)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
@@ -138,7 +139,7 @@ func (l *holdsLoad) step(ctx context.Context) bool {
 
 // control does with a domain what can be done.
 func (l *holdsLoad) control(ctx context.Context) {
-	t, f, s := l.t, l.f, frontier.Domain("gone.example")
+	t, f, s := l.t, l.f, scope.Domain("gone.example")
 	list := func(ctx context.Context) error {
 		n := 0
 		for u, err := range inspect.New(f).URLs(ctx, s, "") {
@@ -245,7 +246,7 @@ func (l *holdsLoad) searchOne(n int) {
 		}
 	}
 	list := func() error {
-		for _, err := range inspect.New(f).URLs(ctx, frontier.All(), "") {
+		for _, err := range inspect.New(f).URLs(ctx, scope.All(), "") {
 			if err != nil {
 				return err
 			}
@@ -281,10 +282,10 @@ func (l *holdsLoad) searchOne(n int) {
 			return err
 		}},
 		{"pausing and resuming", func() error {
-			return errors.Join(f.Pause(frontier.All()), visitsNothing(ctx, f), f.Resume(frontier.All()))
+			return errors.Join(f.Pause(scope.All()), visitsNothing(ctx, f), f.Resume(scope.All()))
 		}},
 		{"exporting", func() error { return f.Export(ctx, io.Discard, frontier.ExportOptions{}) }},
-		{"deleting", func() error { _, err := f.Delete(ctx, frontier.Host("one.example")); return err }},
+		{"deleting", func() error { _, err := f.Delete(ctx, scope.Host("one.example")); return err }},
 	} {
 		if strings.Contains(x.what, "disk") && !l.store {
 			continue

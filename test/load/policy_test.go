@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/lab/policysim"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // simulated is the frontier as a policy of policysim.
@@ -40,7 +41,7 @@ func simulate(t *testing.T, c policysim.Crawl, o frontier.Options, stored bool) 
 	random := selector.BiasedRandom(c.Seed)
 	o.Delay = frontier.FixedDelay(c.Delay)
 	o.Prioritizer = frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return int(e.Weight) })
-	o.Selector = frontier.SelectorFunc(func(available []int) int {
+	o.Selector = selector.Func(func(available []int) int {
 		s.asked++
 		return random.Select(available)
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/importance"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
@@ -64,7 +65,7 @@ func TestRisingSite(t *testing.T) {
 	f, err := frontier.Open(t.Context(), frontier.Options{Prioritizer: by, Delay: frontier.FixedDelay(0), KeepOpen: true, Spill: db})
 	require.NoError(t, err)
 	defer harness.Ended(t, f)
-	require.NoError(t, f.UpdateRule(frontier.Host("site.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
+	require.NoError(t, f.UpdateRule(scope.Host("site.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
 	l := &riseLoad{t: t, f: f, lock: holds}
 	l.link(urls, func(i int) bool { return true })
 	require.NoError(t, hook.Of(f).MoveNow(true))

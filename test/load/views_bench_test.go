@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -105,7 +106,7 @@ func BenchmarkOperate(b *testing.B) {
 			o := newOperated(b, size.hosts, size.groups)
 			// What is made when it is first asked for.
 			inspect.New(o.f).Largest(1)
-			for range inspect.New(o.f).Hosts(frontier.All(), "") {
+			for range inspect.New(o.f).Hosts(scope.All(), "") {
 				break
 			}
 			run := func(op string, fn func()) {
@@ -131,21 +132,21 @@ func BenchmarkOperate(b *testing.B) {
 				o.must(o.f.Assign(o.host(i), o.group(i%size.groups)))
 			})
 			run("pause+resume/scope=host", func() {
-				s := frontier.Host(o.random())
+				s := scope.Host(o.random())
 				o.must(o.f.Pause(s))
 				o.must(o.f.Resume(s))
 			})
 			run("pause+resume/scope=domain", func() {
-				s := frontier.Domain(o.domain())
+				s := scope.Domain(o.domain())
 				o.must(o.f.Pause(s))
 				o.must(o.f.Resume(s))
 			})
 			run("pause+resume/scope=all", func() {
-				o.must(o.f.Pause(frontier.All()))
-				o.must(o.f.Resume(frontier.All()))
+				o.must(o.f.Pause(scope.All()))
+				o.must(o.f.Resume(scope.All()))
 			})
 			run("block+clear", func() {
-				s := frontier.Host(o.random())
+				s := scope.Host(o.random())
 				o.must(o.f.BlockUntil(s, o.clk.Now().Add(time.Hour)))
 				o.must(o.f.Clear(s))
 			})
@@ -155,7 +156,7 @@ func BenchmarkOperate(b *testing.B) {
 			})
 			run("hosts/page=32", func() {
 				n := 0
-				for range inspect.New(o.f).Hosts(frontier.All(), o.random()) {
+				for range inspect.New(o.f).Hosts(scope.All(), o.random()) {
 					if n++; n == 32 {
 						break
 					}
@@ -163,7 +164,7 @@ func BenchmarkOperate(b *testing.B) {
 			})
 			run("urls/page=32", func() {
 				n := 0
-				for _, err := range inspect.New(o.f).URLs(ctx, frontier.Domain(o.domain()), "") {
+				for _, err := range inspect.New(o.f).URLs(ctx, scope.Domain(o.domain()), "") {
 					o.must(err)
 					if n++; n == 32 {
 						break

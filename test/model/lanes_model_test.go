@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
@@ -461,7 +462,7 @@ func (m *lanesWorld) SetGroup(t *rapid.T) {
 
 func (m *lanesWorld) SetConcurrency(t *rapid.T) {
 	h, n := m.drawHost(t), rapid.IntRange(1, 4).Draw(t, "n")
-	require.NoError(t, m.f.UpdateRule(frontier.Host(h.name), func(r *frontier.Rule) { r.Concurrency = n }))
+	require.NoError(t, m.f.UpdateRule(scope.Host(h.name), func(r *frontier.Rule) { r.Concurrency = n }))
 	h.resize(n)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
@@ -208,7 +209,7 @@ func runMeta(tb testing.TB, t *rapid.T, steps []metaStep, o metaOptions) metaRes
 		m.step(s)
 	}
 	for h := range m.held {
-		require.NoError(t, m.f.Resume(frontier.Host(h)))
+		require.NoError(t, m.f.Resume(scope.Host(h)))
 	}
 	clear(m.held)
 	m.drain()
@@ -258,10 +259,10 @@ func (m *metaRun) step(s metaStep) {
 	case "pass":
 		m.pass(m.clk.Now().Add(s.after))
 	case "pause":
-		require.NoError(t, m.f.Pause(frontier.Host(s.host)))
+		require.NoError(t, m.f.Pause(scope.Host(s.host)))
 		m.held[s.host] = true
 	case "resume":
-		require.NoError(t, m.f.Resume(frontier.Host(s.host)))
+		require.NoError(t, m.f.Resume(scope.Host(s.host)))
 		delete(m.held, s.host)
 	case "assign":
 		m.assign(s.host, fmt.Sprintf("g%d", s.n%2))

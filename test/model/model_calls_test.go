@@ -15,16 +15,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/test/harness"
 )
 
 // Delete deletes what there is of a host, or of all, in all crawls or in one.
 func (m *model) Delete(t *rapid.T) {
-	o := frontier.DeleteOptions{Scope: frontier.Domain("example")}
+	o := frontier.DeleteOptions{Scope: scope.Domain("example")}
 	name := ""
 	if rapid.IntRange(0, 3).Draw(t, "all") != 0 {
 		name = m.drawHost()
-		o.Scope = frontier.Host(name)
+		o.Scope = scope.Host(name)
 	}
 	if rapid.Bool().Draw(t, "of a crawl") {
 		o.Crawls = []uint32{rapid.SampledFrom([]uint32{0, 7}).Draw(t, "crawl")}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -64,10 +65,10 @@ func (m *model) CrawlRule(t *rapid.T) {
 	id := rapid.SampledFrom([]uint32{0, 7}).Draw(t, "crawl")
 	s := frontier.Rule{Weight: rapid.IntRange(1, 3).Draw(t, "weight")}
 	if rapid.IntRange(0, 2).Draw(t, "pause") == 0 {
-		s.Paused = frontier.On
+		s.Paused = scope.On
 	}
-	require.NoError(t, m.f.UpdateRule(frontier.Crawl(id), func(r *frontier.Rule) { *r = s }))
-	m.pausedCrawls[id] = s.Paused == frontier.On
+	require.NoError(t, m.f.UpdateRule(scope.Crawl(id), func(r *frontier.Rule) { *r = s }))
+	m.pausedCrawls[id] = s.Paused == scope.On
 }
 
 // CrawlNow puts a URL ahead of all others.

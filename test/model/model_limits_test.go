@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -26,14 +27,14 @@ type modelCount struct {
 }
 
 // pass begins a new period if the old one is over.
-func (u *modelUsage) pass(l frontier.Limits, now time.Time) {
+func (u *modelUsage) pass(l scope.Limits, now time.Time) {
 	if l.Period > 0 && !u.since.IsZero() && !now.Before(u.since.Add(l.Period)) {
 		*u = modelUsage{round: u.round + 1}
 	}
 }
 
 // spent returns until when limits hold, or that they hold permanently.
-func (u *modelUsage) spent(l frontier.Limits, now time.Time) (until time.Time, forGood bool) {
+func (u *modelUsage) spent(l scope.Limits, now time.Time) (until time.Time, forGood bool) {
 	u.pass(l, now)
 	if (l.Served == 0 || u.served < int(l.Served)) && (l.Errors == 0 || u.errors < int(l.Errors)) {
 		return time.Time{}, false
@@ -45,18 +46,18 @@ func (u *modelUsage) spent(l frontier.Limits, now time.Time) (until time.Time, f
 }
 
 // usages calls fn with everything that is counted for a host.
-func (m *model) usages(host string, fn func(frontier.Limits, *modelUsage)) {
-	own := frontier.Limits{}
+func (m *model) usages(host string, fn func(scope.Limits, *modelUsage)) {
+	own := scope.Limits{}
 	for _, s := range scopesOf(host) {
 		r := m.rules[s]
-		if r.Limits != (frontier.Limits{}) {
+		if r.Limits != (scope.Limits{}) {
 			fn(r.Limits, m.used[s])
 		}
-		if own == (frontier.Limits{}) {
+		if own == (scope.Limits{}) {
 			own = r.HostLimits
 		}
 	}
-	if own != (frontier.Limits{}) {
+	if own != (scope.Limits{}) {
 		if m.hostUsed[host] == nil {
 			m.hostUsed[host] = &modelUsage{}
 		}
@@ -66,7 +67,7 @@ func (m *model) usages(host string, fn func(frontier.Limits, *modelUsage)) {
 
 // limited returns until when limits hold a host, or that they do permanently.
 func (m *model) limited(host string) (until time.Time, forGood bool) {
-	m.usages(host, func(l frontier.Limits, u *modelUsage) {
+	m.usages(host, func(l scope.Limits, u *modelUsage) {
 		at, good := u.spent(l, m.now())
 		until, forGood = later(until, at), forGood || good
 	})
@@ -75,7 +76,7 @@ func (m *model) limited(host string) (until time.Time, forGood bool) {
 
 // count counts a hand-out or a failure, and returns where.
 func (m *model) count(host string, served, errors int) (at []modelCount) {
-	m.usages(host, func(l frontier.Limits, u *modelUsage) {
+	m.usages(host, func(l scope.Limits, u *modelUsage) {
 		u.pass(l, m.now())
 		if u.since.IsZero() {
 			u.since = m.now()
@@ -105,7 +106,7 @@ func (l *modelLeaseState) giveBack(m *model, host string) {
 func (m *model) Limit(t *rapid.T) {
 	scopes := scopesOf(m.drawHost())
 	s := scopes[rapid.IntRange(0, len(scopes)-1).Draw(t, "scope")]
-	l := frontier.Limits{
+	l := scope.Limits{
 		Served: int64(rapid.IntRange(1, 6).Draw(t, "served")), Errors: int64(rapid.IntRange(0, 2).Draw(t, "errors")),
 		Period: time.Duration(rapid.SampledFrom([]int{0, 15, 300}).Draw(t, "period")) * time.Second,
 	}
@@ -118,9 +119,9 @@ func (m *model) Limit(t *rapid.T) {
 		r.HostLimits = l
 		require.NoError(t, m.f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = l }))
 	case 1:
-		r.Limits = frontier.Limits{}
+		r.Limits = scope.Limits{}
 		delete(m.used, s)
-		require.NoError(t, m.f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = frontier.Limits{} }))
+		require.NoError(t, m.f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = scope.Limits{} }))
 	default:
 		r.Limits = l
 		if m.used[s] == nil {
@@ -134,7 +135,7 @@ func (m *model) Limit(t *rapid.T) {
 // recount takes over what a crash may forget: hand-outs of leases that were out, and
 // what came back uncontacted.
 func (m *model) recount(t *rapid.T, clean bool) {
-	took := func(what string, u *modelUsage, l frontier.Limits, got inspect.Used, out int) {
+	took := func(what string, u *modelUsage, l scope.Limits, got inspect.Used, out int) {
 		u.pass(l, m.now())
 		if clean {
 			require.EqualValues(t, u.served, got.Served, what)
@@ -160,9 +161,9 @@ func (m *model) recount(t *rapid.T, clean bool) {
 		took(s.String(), u, m.rules[s].Limits, got, out)
 	}
 	for name := range m.hostUsed {
-		own, x := frontier.Limits{}, inspect.Host{}
+		own, x := scope.Limits{}, inspect.Host{}
 		for _, s := range scopesOf(name) {
-			if own == (frontier.Limits{}) {
+			if own == (scope.Limits{}) {
 				own = m.rules[s].HostLimits
 			}
 		}

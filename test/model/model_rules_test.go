@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
 // ruleOf is the rule of a scope; a block that has passed is none.
-func (m *model) ruleOf(s frontier.Scope) frontier.Rule {
+func (m *model) ruleOf(s scope.Scope) frontier.Rule {
 	r := m.rules[s]
 	if !r.BlockedUntil.After(m.now()) {
 		r.BlockedUntil = time.Time{}
@@ -21,18 +22,18 @@ func (m *model) ruleOf(s frontier.Scope) frontier.Rule {
 }
 
 // scopes returns the scopes of a host that the model draws, the most specific first.
-func scopesOf(host string) []frontier.Scope {
-	return []frontier.Scope{frontier.Host(host), frontier.Domain("example"), frontier.All()}
+func scopesOf(host string) []scope.Scope {
+	return []scope.Scope{scope.Host(host), scope.Domain("example"), scope.All()}
 }
 
 // held reports whether the rules of these scopes pause, or else until when they
 // block; zero: they do neither.
-func (m *model) held(scopes []frontier.Scope) (until time.Time, paused bool) {
+func (m *model) held(scopes []scope.Scope) (until time.Time, paused bool) {
 	for _, s := range scopes {
 		r := m.ruleOf(s)
 		until = later(until, r.BlockedUntil)
-		if r.Paused != frontier.Unset {
-			return until, r.Paused == frontier.On
+		if r.Paused != scope.Unset {
+			return until, r.Paused == scope.On
 		}
 	}
 	return until, false
@@ -57,7 +58,7 @@ func (m *model) blocks() bool {
 		if !m.ruleOf(s).BlockedUntil.IsZero() {
 			return true
 		}
-		if r := m.rules[s]; r.Limits != (frontier.Limits{}) || r.HostLimits != (frontier.Limits{}) {
+		if r := m.rules[s]; r.Limits != (scope.Limits{}) || r.HostLimits != (scope.Limits{}) {
 			return true // a period ends
 		}
 	}
@@ -120,15 +121,15 @@ func (m *model) Rule(t *rapid.T) {
 	switch rapid.SampledFrom([]string{"pause", "block", "resume", "resume", "clear", "clear"}).Draw(t, "control") {
 	case "pause":
 		require.NoError(t, m.f.Pause(s))
-		r.Paused = frontier.On
+		r.Paused = scope.On
 	case "block":
 		r.BlockedUntil = m.now().Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "s")) * time.Second).Truncate(time.Millisecond)
 		require.NoError(t, m.f.BlockUntil(s, r.BlockedUntil))
 	case "resume":
 		require.NoError(t, m.f.Resume(s))
-		r.Paused, r.BlockedUntil = frontier.Unset, time.Time{}
+		r.Paused, r.BlockedUntil = scope.Unset, time.Time{}
 		if until, paused := m.held(scopes[at+1:]); paused || !until.IsZero() {
-			r.Paused = frontier.Off
+			r.Paused = scope.Off
 		}
 	case "clear":
 		r = frontier.Rule{HostLimits: r.HostLimits} // counts of hosts may be forgotten without

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
@@ -80,9 +81,9 @@ type model struct {
 	opts    frontier.Options
 	watch   *lockWatch // nil: the lock is not watched
 
-	rules        map[frontier.Scope]frontier.Rule
+	rules        map[scope.Scope]frontier.Rule
 	pausedCrawls map[uint32]bool
-	used         map[frontier.Scope]*modelUsage // of those with limits
+	used         map[scope.Scope]*modelUsage // of those with limits
 	hostUsed     map[string]*modelUsage
 
 	hosts     map[string]*modelHost
@@ -392,9 +393,9 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 	m := &model{
 		values: map[string]string{},
 		t:      t, tb: tb, clock: clock, watch: watch,
-		rules:        map[frontier.Scope]frontier.Rule{},
+		rules:        map[scope.Scope]frontier.Rule{},
 		pausedCrawls: map[uint32]bool{},
-		used:         map[frontier.Scope]*modelUsage{}, hostUsed: map[string]*modelUsage{},
+		used:         map[scope.Scope]*modelUsage{}, hostUsed: map[string]*modelUsage{},
 		hosts: map[string]*modelHost{}, groups: map[string]time.Time{}, waiting: map[string][]*item{},
 		known: map[string]bool{}, finished: map[string]bool{}, kept: map[string]string{},
 		opts: harness.Quantum(rapid.IntRange(1, 4).Draw(t, "quantum"), harness.ParkAfter(10*time.Second, frontier.Options{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -20,7 +21,7 @@ func (m *model) Look(t *rapid.T) {
 		waits[it.url] = m.served(it)
 	}
 	listed := map[string]int{}
-	for u, err := range inspect.New(m.f).URLs(context.Background(), frontier.Host(name), "") {
+	for u, err := range inspect.New(m.f).URLs(context.Background(), scope.Host(name), "") {
 		require.NoError(t, err)
 		require.NotContains(t, listed, u.Entry.URL, "listed twice")
 		listed[u.Entry.URL] = u.Priority

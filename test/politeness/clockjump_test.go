@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -306,7 +307,7 @@ func TestClocksOfOtherAges(t *testing.T) {
 			w.Fetched(w.Next(), time.Second, frontier.Outcome{CrawlDelay: time.Minute})
 			w.Fetched(w.Next(), time.Second, frontier.Outcome{Next: at.Add(time.Hour), RetryAfter: time.Hour})
 			w.Fetched(w.Next(), time.Second, frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTimeout})
-			require.NoError(t, w.F.UpdateRule(frontier.Host("b.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1000} }))
+			require.NoError(t, w.F.UpdateRule(scope.Host("b.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1000} }))
 			require.NoError(t, w.F.Export(context.Background(), io.Discard, frontier.ExportOptions{}))
 			for _, clean := range []bool{true, false} {
 				if clean {
@@ -414,8 +415,8 @@ func stepped(t *testing.T, step time.Duration, then func(t *testing.T, w *harnes
 	harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1", "http://a.example/2")
 		w.Fetched(w.Next(), 0, frontier.Outcome{RetryAfter: time.Hour})
-		require.NoError(t, w.F.BlockUntil(frontier.Host("b.example"), harness.Dawn.Add(30*time.Minute)))
-		require.NoError(t, w.F.UpdateRule(frontier.Host("c.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1, Period: time.Hour} }))
+		require.NoError(t, w.F.BlockUntil(scope.Host("b.example"), harness.Dawn.Add(30*time.Minute)))
+		require.NoError(t, w.F.UpdateRule(scope.Host("c.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1, Period: time.Hour} }))
 		w.Add("http://c.example/1", "http://c.example/2")
 		w.Fetched(w.Next(), 0, frontier.Outcome{})
 		w.Add("http://b.example/1")

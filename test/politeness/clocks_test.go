@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
@@ -82,7 +83,7 @@ func TestWhatHoldsAHostHoldsAllItsLanes(t *testing.T) {
 		}, 10*time.Minute + 2*time.Second},
 		"block": {func(w *harness.World, l frontier.Lease) {
 			require.NoError(w, w.F.Done(l, frontier.Outcome{}))
-			require.NoError(w, w.F.BlockUntil(frontier.Host("a.example"), harness.Dawn.Add(time.Minute)))
+			require.NoError(w, w.F.BlockUntil(scope.Host("a.example"), harness.Dawn.Add(time.Minute)))
 		}, time.Minute},
 		"crawl-delay": {func(w *harness.World, l frontier.Lease) {
 			w.Fetched(l, 0, frontier.Outcome{CrawlDelay: 30 * time.Second})
@@ -100,7 +101,7 @@ func TestWhatHoldsAHostHoldsAllItsLanes(t *testing.T) {
 				require.Equal(t, 2, n)
 				_, err = w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/now", Crawl: 9, Depth: 3})
 				require.NoError(t, err)
-				require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Priority = 3 }))
+				require.NoError(t, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Priority = 3 }))
 				w.NothingUntil(c.d)
 				l, _, err = w.TryNext()
 				require.NoError(t, err)
@@ -144,22 +145,22 @@ func TestNoCrashMakesAHostDueEarlier(t *testing.T) {
 		},
 		"leased": func(w *harness.World) { w.Next(); w.Clock.Advance(3 * time.Second) },
 		"rule's delay": func(w *harness.World) {
-			require.NoError(w, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
+			require.NoError(w, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
 			w.Fetched(w.Next(), 0, frontier.Outcome{})
 		},
 		"rule's delay later": func(w *harness.World) {
 			w.Fetched(w.Next(), 0, frontier.Outcome{})
-			require.NoError(w, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
+			require.NoError(w, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
 		},
 		"rule's delay taken back": func(w *harness.World) {
-			require.NoError(w, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
+			require.NoError(w, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
 			w.Fetched(w.Next(), 0, frontier.Outcome{})
-			require.NoError(w, w.F.Clear(frontier.All()))
+			require.NoError(w, w.F.Clear(scope.All()))
 		},
 		"rule's delay taken back during the lease": func(w *harness.World) {
-			require.NoError(w, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
+			require.NoError(w, w.F.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Hour) }))
 			l := w.Next()
-			require.NoError(w, w.F.Clear(frontier.All()))
+			require.NoError(w, w.F.Clear(scope.All()))
 			w.Fetched(l, 0, frontier.Outcome{})
 		},
 		"group": func(w *harness.World) {
@@ -191,7 +192,7 @@ func TestNoCrashMakesAHostDueEarlier(t *testing.T) {
 		},
 		"deleted": func(w *harness.World) {
 			w.Fetched(w.Next(), 0, frontier.Outcome{RetryAfter: time.Hour})
-			_, err := w.F.Delete(context.Background(), frontier.All())
+			_, err := w.F.Delete(context.Background(), scope.All())
 			require.NoError(w, err)
 		},
 	} {

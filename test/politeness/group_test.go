@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -322,7 +323,7 @@ func TestLateDoneMovesItsGroupsClock(t *testing.T) {
 				w.Assigned("a.example", "h")
 			}
 			require.ErrorIs(t, w.F.Done(l, frontier.Outcome{}), frontier.ErrNotLeased)
-			_, err = w.F.Delete(context.Background(), frontier.All())
+			_, err = w.F.Delete(context.Background(), scope.All())
 			require.NoError(t, err)
 			require.NoError(t, w.F.Check())
 			from := w.At() + time.Second

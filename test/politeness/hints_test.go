@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -161,7 +162,7 @@ func TestHintsMeetOthers(t *testing.T) {
 				during := func() {
 					switch what {
 					case "deleted":
-						_, err := w.F.Delete(context.Background(), frontier.Host("deleted.example"))
+						_, err := w.F.Delete(context.Background(), scope.Host("deleted.example"))
 						require.NoError(t, err)
 					case "forced":
 						n, err := w.F.Add(context.Background(), frontier.Entry{URL: url, Force: true, NotBefore: harness.Dawn.Add(200 * time.Hour)})

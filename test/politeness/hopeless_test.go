@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
@@ -241,19 +242,19 @@ func TestHeldHostsAreNotGivenUp(t *testing.T) {
 		w.AddMany("dead.example", 10)
 		_, err := w.F.Add(t.Context(), frontier.Entry{URL: "http://dead.example/other", Crawl: 7})
 		require.NoError(t, err)
-		require.NoError(t, w.F.UpdateRule(frontier.Crawl(7), func(r *frontier.Rule) { *r = frontier.Rule{Paused: frontier.On} }))
+		require.NoError(t, w.F.UpdateRule(scope.Crawl(7), func(r *frontier.Rule) { *r = frontier.Rule{Paused: scope.On} }))
 		for range 4 {
 			require.NoError(t, w.F.Done(w.Next(), harness.Failing(frontier.FailureConnect)))
 		}
 		l := w.Next()
-		require.NoError(t, w.F.Pause(frontier.Domain("example")))
+		require.NoError(t, w.F.Pause(scope.Domain("example")))
 		require.NoError(t, w.F.Done(l, harness.Failing(frontier.FailureConnect)))
 		var held *frontier.HeldError
 		_, _, err = w.TryNext()
 		require.ErrorAs(t, err, &held)
 		require.EqualValues(t, 11, held.Held)
 		g.all(t, 0)
-		require.NoError(t, w.F.Resume(frontier.Domain("example")))
+		require.NoError(t, w.F.Resume(scope.Domain("example")))
 		_, _, err = w.TryNext()
 		require.ErrorAs(t, err, &held)
 		require.EqualValues(t, 1, held.Held, "its crawl is paused")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 )
@@ -84,10 +85,10 @@ func TestConcurrencyOfAHostMayChange(t *testing.T) {
 		w.Add(pages("a.example", 9)...)
 		one := w.Next()
 		w.NothingUntil(time.Second)
-		require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 3 }))
+		require.NoError(t, w.F.UpdateRule(scope.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 3 }))
 		two, three := w.NextIs(time.Second, "http://a.example/2"), w.NextIs(time.Second, "http://a.example/3")
 		w.NothingUntil(2 * time.Second)
-		require.NoError(t, w.F.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
 		w.Fetched(one, 0, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true})
 		w.NothingUntil(3 * time.Second)
 		w.Fetched(two, 0, frontier.Outcome{}) // at 3 s

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -41,7 +42,7 @@ func TestHugeCrawlDelayCanBeStored(t *testing.T) {
 
 func TestRuleHoldsAfterACrashBesideAStoredTime(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, spill.Options{})
-	require.NoError(t, w.F.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(10 * time.Minute) }))
+	require.NoError(t, w.F.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(10 * time.Minute) }))
 	w.Add(harness.UrlsOf("a.example", 3)...)
 	w.Fetched(w.NextIs(0, "http://a.example/1"), 0, frontier.Outcome{})
 	w.NextIs(10*time.Minute, "http://a.example/2") // its lease is lost

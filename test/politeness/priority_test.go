@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
 )
 
 // selectors are those of the package with F = 8, and what each promises: the share of priorities 1
@@ -53,7 +54,7 @@ func TestEachPriorityGetsItsShare(t *testing.T) {
 				MemoryBudget: 4 << 30,
 				Prioritizer:  harness.ByWeight,
 				Delay:        frontier.FixedDelay(time.Second),
-				Selector: frontier.SelectorFunc(func(available []int) int {
+				Selector: selector.Func(func(available []int) int {
 					all = len(available) == 8
 					return sel.Select(available)
 				}),

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
@@ -249,7 +250,7 @@ func TestOthersDoNotRise(t *testing.T) {
 		l = w.Next()
 		require.NoError(t, w.F.Done(l, frontier.Outcome{Next: harness.Dawn.Add(24 * time.Hour)}))
 		linked(w, l.Entry.URL)
-		_, err := w.F.Delete(context.Background(), frontier.Host("a.example"))
+		_, err := w.F.Delete(context.Background(), scope.Host("a.example"))
 		require.NoError(t, err)
 		linked(w, "http://a.example/3")
 		require.Zero(t, w.F.Stats().Risen)
@@ -264,7 +265,7 @@ type deleting struct {
 }
 
 func (d *deleting) Rise(e frontier.Entry) float64 {
-	_, _ = d.f.Delete(context.Background(), frontier.All())
+	_, _ = d.f.Delete(context.Background(), scope.All())
 	return d.counting.Rise(e)
 }
 
@@ -342,7 +343,7 @@ func TestRisingBesideTheRest(t *testing.T) {
 					got[l.Entry.URL]++
 					mu.Unlock()
 					assert.NoError(t, w.F.Done(l, o))
-					switch scope := frontier.Host(l.Host); rnd.IntN(400) {
+					switch scope := scope.Host(l.Host); rnd.IntN(400) {
 					case 0:
 						if w.Machine != nil {
 							assert.NoError(t, hook.Of(w.F).MoveNow(true))
@@ -398,7 +399,7 @@ func TestStanding(t *testing.T) {
 			require.Equal(t, want+".example", l.Host)
 			require.NoError(t, w.F.Done(l, frontier.Outcome{}))
 		}
-		require.NoError(t, w.F.UpdateRule(frontier.Host("c.example"), func(r *frontier.Rule) { r.Priority = 8 }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("c.example"), func(r *frontier.Rule) { r.Priority = 8 }))
 		require.Equal(t, "c.example", w.Next().Host)
 		require.NoError(t, w.F.Forget("a.example"))
 		require.Zero(t, w.Info("a.example").Standing)

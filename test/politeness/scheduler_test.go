@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -59,7 +60,7 @@ func TestSchedulerIsToldAndItsStateKept(t *testing.T) {
 func TestPutOffAtPop(t *testing.T) {
 	o := frontier.Options{Delay: frontier.FixedDelay(time.Minute)}
 	harness.InBothWorldsWith(t, harness.Diary{Again: harness.HourLater}, o, func(t *testing.T, w *harness.World, d *harness.Diary) {
-		require.NoError(t, w.F.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 2} }))
+		require.NoError(t, w.F.UpdateRule(scope.Host("a.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 2} }))
 		w.Add("http://a.example/1")
 		w.Fetched(w.Next(), 0, frontier.Outcome{})
 		d.Due = harness.Dawn.Add(9 * time.Hour)
@@ -73,7 +74,7 @@ func TestPutOffAtPop(t *testing.T) {
 		require.Equal(t, [8]int64{frontier.Visited: 1, frontier.PutOff: 1}, s.Done)
 		require.EqualValues(t, 1, s.Scheduled)
 		w.Fetched(l, 0, frontier.Outcome{Next: harness.Dawn.Add(100 * time.Hour)})
-		require.NoError(t, w.F.Clear(frontier.Host("a.example")))
+		require.NoError(t, w.F.Clear(scope.Host("a.example")))
 		if w.Machine != nil {
 			w = w.Killed()
 		}
@@ -203,7 +204,7 @@ func TestOutcomePutOffUntilThePast(t *testing.T) {
 func TestPutOffIntoAnotherCrawl(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(5, time.Second)}, func(t *testing.T, w *harness.World) {
 		const aside = 1 << 31
-		w.SetCrawl(aside, frontier.Rule{Paused: frontier.On})
+		w.SetCrawl(aside, frontier.Rule{Paused: scope.On})
 		w.Add("http://a.example/1", "http://a.example/2")
 		w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed, Next: harness.Dawn})
 		l := w.NextIs(time.Second, "http://a.example/2")
@@ -225,7 +226,7 @@ func TestPutOffIntoAnotherCrawl(t *testing.T) {
 		require.Zero(t, n, "it stays known")
 
 		w.SetCrawl(aside, frontier.Rule{})
-		w.SetCrawl(0, frontier.Rule{Paused: frontier.On})
+		w.SetCrawl(0, frontier.Rule{Paused: scope.On})
 		l = w.NextIs(time.Hour, "http://a.example/2")
 		require.Equal(t, []any{uint32(aside), "aside", 1}, []any{l.Entry.Crawl, string(l.Entry.Meta), l.Attempt})
 		w.Fetched(l, 0, frontier.Outcome{Result: frontier.PutOff, Next: harness.Dawn, Move: true})

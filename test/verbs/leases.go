@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // A lease that is not ended ends by its deadline. Its URL comes again, when its host has been left
@@ -130,20 +131,20 @@ func join(t *testing.T, f Leases) {
 // A paused host gets no leases until it is resumed.
 func pause(t *testing.T, f Frontier) {
 	fill(t, f, a1)
-	require.NoError(t, f.Pause(frontier.Host("a.example")))
+	require.NoError(t, f.Pause(scope.Host("a.example")))
 	_, err := f.Next(t.Context())
 	assert.ErrorIs(t, err, frontier.ErrExhausted)
 	var held *frontier.HeldError
 	require.ErrorAs(t, err, &held)
 	assert.EqualValues(t, 1, held.Held)
-	require.NoError(t, f.Resume(frontier.Host("a.example")))
+	require.NoError(t, f.Resume(scope.Host("a.example")))
 	require.NoError(t, f.Done(next(t, f), frontier.Outcome{}))
 }
 
 // What is deleted does not come.
 func deleted(t *testing.T, f Frontier) {
 	fill(t, f, a1, a2, b1)
-	n, err := f.Delete(t.Context(), frontier.Host("a.example"))
+	n, err := f.Delete(t.Context(), scope.Host("a.example"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, n)
 	l := next(t, f)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // rest works until the crawl is over, and returns the last try of each URL that comes.
@@ -156,13 +157,13 @@ func workFails(t *testing.T, f Loops) {
 // URLs that an operator holds end Work.
 func workHeld(t *testing.T, f Loops) {
 	fill(t, f, a1, b1)
-	require.NoError(t, f.Pause(frontier.Host("b.example")))
+	require.NoError(t, f.Pause(scope.Host("b.example")))
 	var held *frontier.HeldError
 	require.ErrorAs(t, f.Work(t.Context(), 2, func(_ context.Context, l frontier.Lease) (frontier.Outcome, error) {
 		assert.Equal(t, a1, l.Entry.URL)
 		return frontier.Outcome{}, nil
 	}), &held)
 	assert.EqualValues(t, 1, held.Held)
-	require.NoError(t, f.Resume(frontier.Host("b.example")))
+	require.NoError(t, f.Resume(scope.Host("b.example")))
 	assert.Equal(t, map[string]int{b1: 1}, rest(t, f))
 }

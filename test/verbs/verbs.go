@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // Frontier has the verbs that each way has.
@@ -23,9 +24,9 @@ type Frontier interface {
 	Done(l frontier.Lease, o frontier.Outcome) error
 	Host(ctx context.Context, host string) (inspect.Host, error)
 	Stats() frontier.Stats
-	Pause(s frontier.Scope) error
-	Resume(s frontier.Scope) error
-	Delete(ctx context.Context, s frontier.Scope) (int64, error)
+	Pause(s scope.Scope) error
+	Resume(s scope.Scope) error
+	Delete(ctx context.Context, s scope.Scope) (int64, error)
 }
 
 // Leases is a Frontier that knows each lease by its ID: it has verbs for leases that are out, and refuses

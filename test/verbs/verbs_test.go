@@ -28,6 +28,6 @@ func TestEmbedded(t *testing.T) {
 			assert.NoError(t, f.Check())
 			assert.NoError(t, f.Close())
 		})
-		return inspect.Of(f).(verbs.Frontier)
+		return inspect.Frontier{Frontier: f, Inspector: inspect.New(f)}
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 // journal is a frontier.recover.gz, decompressed: F+ was found, with the path
@@ -69,7 +70,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, took.URLs, "URLs")
-	for u, err := range inspect.New(f).URLs(ctx, frontier.All(), "") {
+	for u, err := range inspect.New(f).URLs(ctx, scope.All(), "") {
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/examples/cookbook/site"
+	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/selector"
 )
 
@@ -57,7 +58,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) }); err != nil { // it is our own web
+	if err := f.UpdateRule(scope.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) }); err != nil { // it is our own web
 		return err
 	}
 	if _, err := c.Seed(ctx, "http://shop.com/", "http://museum.org/", "http://college.edu/"); err != nil {

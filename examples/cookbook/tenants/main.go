@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/examples/cookbook/site"
 	"github.com/seed-7440039f/frontier/inspect"
+	"github.com/seed-7440039f/frontier/scope"
 )
 
 const small, large = 1, 2 // numbers of crawls
@@ -27,8 +28,8 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer f.Close()
 	err = errors.Join(
-		f.UpdateRule(frontier.Crawl(small), func(r *frontier.Rule) { r.Limits.Depth = 3 }),
-		f.UpdateRule(frontier.Crawl(large), func(r *frontier.Rule) { r.Weight = 3 }),
+		f.UpdateRule(scope.Crawl(small), func(r *frontier.Rule) { r.Limits.Depth = 3 }),
+		f.UpdateRule(scope.Crawl(large), func(r *frontier.Rule) { r.Weight = 3 }),
 	)
 	if err != nil {
 		return err
