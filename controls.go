@@ -44,7 +44,7 @@ func (f *Frontier) RuleOf(host string) Rule {
 	return ruleIn(f.controls.Effective(f.hostSeen(host), f.date(f.opts.Clock.Now())))
 }
 
-// Rules returns all rules of hosts as they are when the loop begins: that of All, then
+// Rules returns all rules of hosts as they are when the loop begins: that of scope.All, then
 // those of domains and hosts in domain order. A crawl has its own: see Rule.
 func (f *Frontier) Rules() iter.Seq2[scope.Scope, Rule] {
 	return func(yield func(scope.Scope, Rule) bool) {
@@ -107,7 +107,7 @@ func (f *Frontier) Resume(s scope.Scope) error {
 	s = f.scopeSeen(s)
 	return f.changeRule("resume", s, func(r *Rule) error {
 		r.Paused, r.BlockedUntil = scope.Unset, time.Time{}
-		if !ofCrawl(s) && f.controls.WiderStops(s.Hosts(), f.core.Date(f.last)) {
+		if !isCrawl(s) && f.controls.WiderStops(s.Hosts(), f.core.Date(f.last)) {
 			r.Paused = scope.Off
 		}
 		return nil
@@ -146,7 +146,7 @@ func (s *shared) longestDelay(host string) int64 {
 
 // checkRule returns an error for a rule that must not take effect.
 func (s *shared) checkRule(of scope.Scope, r *Rule, now time.Time) error {
-	if ofCrawl(of) {
+	if isCrawl(of) {
 		return r.CheckCrawl()
 	}
 	return r.check(now, s.opts.Priorities)
@@ -155,7 +155,7 @@ func (s *shared) checkRule(of scope.Scope, r *Rule, now time.Time) error {
 // changeRule changes the rule of a scope, unless change, which runs with the lock, returns an error,
 // and puts it in force when it is durable. Concurrent changes of one rule all count.
 func (f *Frontier) changeRule(what string, s scope.Scope, change func(*Rule) error) (err error) {
-	if !ofCrawl(s) {
+	if !isCrawl(s) {
 		if s, err = f.spelled(s); err != nil {
 			return fmt.Errorf("frontier: %s: %w", what, err)
 		}
@@ -231,10 +231,10 @@ func (s *shared) hostKey(name string) (string, error) {
 	return hostkey.Spelled(name)
 }
 
-// CheckScope returns an error for a scope that can contain no host. Controls and Scan refuse
+// CheckScope returns an error for a scope that can contain no host. Controls and Inspector.Scan refuse
 // such a scope, and views of hosts find nothing.
 func (f *Frontier) CheckScope(s scope.Scope) error {
-	if ofCrawl(s) {
+	if isCrawl(s) {
 		return nil
 	}
 	if _, err := f.spelled(s); err != nil {
@@ -245,7 +245,7 @@ func (f *Frontier) CheckScope(s scope.Scope) error {
 
 // spelled returns a scope that a control is given as rules name it, or says what is wrong with it.
 func (s *shared) spelled(of scope.Scope) (scope.Scope, error) {
-	if ofCrawl(of) {
+	if isCrawl(of) {
 		return of, errors.New("a crawl is no scope of hosts")
 	}
 	x := of.Hosts()
@@ -266,7 +266,7 @@ func (s *shared) spelled(of scope.Scope) (scope.Scope, error) {
 	return scope.Of(x), err
 }
 
-func ofCrawl(s scope.Scope) bool {
+func isCrawl(s scope.Scope) bool {
 	_, ok := s.Crawl()
 	return ok
 }

@@ -39,7 +39,7 @@ func (f *Frontier) Delete(ctx context.Context, s scope.Scope) (int64, error) {
 
 // DeleteOptions say what DeleteWith deletes. The zero value means all URLs.
 type DeleteOptions struct {
-	Scope  scope.Scope // of hosts, or a crawl; zero is All()
+	Scope  scope.Scope // of hosts, or a crawl; zero is scope.All()
 	Crawls []uint32    // of the scope's hosts only the URLs of these crawls; nil means all, and an empty list is an error
 
 	// Forget makes unknown what is deleted, and all other URLs that these hosts have had in these

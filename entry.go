@@ -30,7 +30,7 @@ type Entry struct {
 	URL string
 	// Host is the key of the host to which politeness is owed for the URL. Empty means the key that
 	// Options.HostKey returns. With a Host, URL may be any 1 to MaxURL bytes; it is taken as it is,
-	// unless there is an Options.Normalize. The key is spelled as in a Scope. The URL keeps it for all
+	// unless there is an Options.Normalize. The key is spelled as in scope.Host. The URL keeps it for all
 	// tries and visits, and leases, views and exports return it. A URL is one URL of its crawl,
 	// whatever its Host: it is known under any. Force must name the Host under which the URL waits:
 	// under another one it does not find the URL, which then comes twice.

@@ -238,7 +238,7 @@ func ExampleFrontier_Delete() {
 }
 
 // Two crawls in one frontier: the second gets three of four hand-outs.
-func ExampleCrawl() {
+func ExampleFrontier_UpdateRule_crawl() {
 	ctx := context.Background()
 	f, err := frontier.Open(ctx, frontier.Options{})
 	if err != nil {

@@ -23,11 +23,11 @@ import (
 	"github.com/seed-7440039f/frontier/scope"
 )
 
-// ErrLimit is wrapped by the *EntryErrors of entries that Limits.Waiting or
-// Limits.Depth refused. Such a URL is not known: it may be added later.
+// ErrLimit is wrapped by the *EntryErrors of entries that scope.Limits.Waiting
+// or Depth refused. Such a URL is not known: it may be added later.
 var ErrLimit = errors.New("limit reached")
 
-// check returns an error for invalid limits.
+// checkLimits returns an error for invalid limits.
 func checkLimits(l *scope.Limits, name string) error {
 	var wrong faults.List
 	wrong.If(l.Waiting < 0, "%s.Waiting is %d; want >= 0", name, l.Waiting)
@@ -41,7 +41,7 @@ func checkLimits(l *scope.Limits, name string) error {
 	return errors.Join(wrong...)
 }
 
-// subject is the scope as package limit names it.
+// subjectOf is the scope as package limit names it.
 func subjectOf(s scope.Scope) limit.Subject {
 	if id, ok := s.Crawl(); ok {
 		return limit.OfCrawl(id)

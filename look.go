@@ -229,7 +229,7 @@ func (s *shard) supersededBodyLocked(r *timed.Loaded) bool {
 // Scan calls take with every record of a scope, in no particular order.
 func (in inside) Scan(ctx context.Context, s scope.Scope, take func(q *storage.Queue, due int64, body []byte) error) error {
 	f := in.f
-	if !ofCrawl(s) {
+	if !isCrawl(s) {
 		var err error
 		if s, err = f.spelled(s); err != nil {
 			return fmt.Errorf("frontier: scan: %w", err)

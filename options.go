@@ -87,7 +87,7 @@ type Options struct {
 	OnGiveUp func(Entry, Outcome)
 	// OnEvent, if set, receives the events of the frontier in order, one at a time, outside the lock.
 	// The frontier never waits for it, except in Close, which it must not call. While 4096 events are
-	// queued, further ones are lost: see Event.Dropped. Logger gets the same events. If OnEvent panics,
+	// queued, further ones are lost: see event.Event.Dropped. Logger gets the same events. If OnEvent panics,
 	// or calls runtime.Goexit, the next call of Next returns an error.
 	OnEvent func(event.Event)
 

@@ -24,7 +24,7 @@ type Rule struct {
 	Delay DelayPolicy
 	// Concurrency is the number of leases that a host may have at once, 1 to 1024. Zero: not set.
 	Concurrency int
-	// Paused hosts get no leases while it is On. Off lets the scope run although
+	// Paused hosts get no leases while it is scope.On. scope.Off lets the scope run although
 	// a wider scope is paused, held or blocked.
 	Paused scope.Switch
 	// Held hosts get no leases either. It is for programs, beside the operator's Paused: Pause and
@@ -42,7 +42,7 @@ type Rule struct {
 	// apply, not only those that RuleOf returns. HostLimits bound what each host does alone.
 	Limits     scope.Limits
 	HostLimits scope.Limits
-	// Weight is the share of a crawl, and may be set for the scope of a Crawl only: while
+	// Weight is the share of a crawl, and may be set for a scope.Crawl only: while
 	// several crawls have URLs that may be fetched now, each gets hand-outs in proportion
 	// to its Weight, whatever the priorities. 1 to 1000. Zero means 1.
 	Weight int

@@ -1,5 +1,4 @@
-// This file has the figures and events of a frontier, and the forms of them that logs and
-// monitoring want. Every field of Stats has a key there: its name in lower case with
+// This file has the figures of a frontier, in the forms that logs and monitoring want, and sends its events. Every field of Stats has a key there: its name in lower case with
 // underscores. A field that is added later needs nothing more.
 
 package frontier
@@ -162,11 +161,6 @@ func (h Histogram) LogValue() slog.Value {
 //	expvar.Publish("frontier", expvar.Func(func() any { return f.Stats() }))
 func (s Stats) MarshalJSON() ([]byte, error) { return attrs.AppendJSON(nil, s.LogValue()), nil }
 
-// Events report what happens in a frontier outside the calls.
-//
-// They go through a bounded queue, mostly with shard.mu held: see notify. Without a
-// handler and a logger none are made.
-
 const (
 	stalledAfter = int64(2 * time.Minute) // without the end of a lease
 	idleFrom     = int64(time.Minute)     // until the next URL
@@ -205,7 +199,8 @@ func (s *shard) tellWaitLocked(now int64) (again int64) {
 	return instant.Never
 }
 
-// events is where a frontier's events go. It has locks of its own, taken after
+// events is where a frontier's events go: through a bounded queue (see notify), mostly with shard.mu held. Without
+// a handler and a logger none are made. It has locks of its own, taken after
 // shard.mu and never held while a handler runs.
 type events struct {
 	handler func(event.Event)

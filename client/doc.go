@@ -40,7 +40,7 @@
 //
 // # Differences from a Frontier
 //
-// A Client has one crawl, named by Options.Crawl, with the number 0 in each Entry and Scope. In
+// A Client has one crawl, named by Options.Crawl, with the number 0 in each Entry and scope.Scope. In
 // Outcome.Add that is the page's crawl, also for a Client without a Crawl, which takes URLs of all. Add
 // sends entries in parts of up to 1,000: if a call fails, its first parts are admitted. A repeated Add
 // may count an entry as known that its first try admitted. An Entry is refused, with an EntryError, if

@@ -224,7 +224,7 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	if !ok {
 		return Result{}, fmt.Errorf("%w: there is no action %.40q; there are %s", ErrAction, a.Do, strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
 	}
-	var scope scope.Scope
+	var of scope.Scope
 	if err := a.fits(do); err != nil {
 		return Result{}, err
 	}
@@ -236,24 +236,24 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	}
 	if do.scoped {
 		var err error
-		if scope, err = ScopeOf(c.f, a.Scope); err != nil {
+		if of, err = ScopeOf(c.f, a.Scope); err != nil {
 			return Result{}, fmt.Errorf("%w: %s: %w", ErrAction, a.Do, err)
 		}
 	}
 	if a.Dry {
-		x := c.concern(ctx, scope)
-		return Result{Said: fmt.Sprintf("this deletes what waits of %s: %s", scope, x), Hosts: x.hosts, Count: x.urls}, nil
+		x := c.concern(ctx, of)
+		return Result{Said: fmt.Sprintf("this deletes what waits of %s: %s", of, x), Hosts: x.hosts, Count: x.urls}, nil
 	}
-	r, err := do.run(c, ctx, a, scope)
+	r, err := do.run(c, ctx, a, of)
 	if err != nil {
 		return r, err
 	}
 	if do.scoped && a.Do != "delete" && a.Do != "end-leases" {
-		x := c.concern(ctx, scope)
+		x := c.concern(ctx, of)
 		if r.Said += ": " + x.String(); x.hosts == 0 && !x.crawl && !x.more && do.sets && !a.lifts() {
 			r.Said += "; the rule is kept for when one comes"
 		}
-		r.Said += c.narrower(a, scope)
+		r.Said += c.narrower(a, of)
 		r.Hosts, r.Count = x.hosts, x.urls
 	}
 	a.URLs = nil // they may contain passwords

@@ -163,12 +163,12 @@ func (q *query) flag(name string) bool {
 
 func (q *query) scope(f *frontier.Frontier) scope.Scope {
 	s := cmp.Or(q.str("scope"), "*")
-	scope, err := ScopeOf(f, s)
+	of, err := ScopeOf(f, s)
 	if err == nil {
-		err = f.CheckScope(scope)
+		err = f.CheckScope(of)
 	}
 	q.errs = append(q.errs, err)
-	return scope
+	return of
 }
 
 func (q *query) err() error {

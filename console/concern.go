@@ -159,8 +159,7 @@ func within(in, out scope.Scope) bool {
 	if _, isCrawl := in.Crawl(); in == out || in == scope.All() || isCrawl {
 		return false
 	}
-	_, isCrawl := out.Crawl()
-	return !isCrawl && (out == scope.All() || out.Hosts().Domain && out.Hosts().Contains(in.Hosts().Name))
+	return out == scope.All() || out.Hosts().Domain && out.Hosts().Contains(in.Hosts().Name)
 }
 
 // near finds hosts with a name like one that no host has: names that contain it, or a domain of it. It

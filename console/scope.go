@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/scope"
 )
 
-// ParseScope parses what Scope.String writes: "*" for all hosts, "*." and a domain, "crawl:" and a
+// ParseScope parses what scope.Scope.String writes: "*" for all hosts, "*." and a domain, "crawl:" and a
 // number, or a host key. The URL of a host's first page means the host. ParseScope does not check that
 // the host can exist; the frontier does.
 func ParseScope(s string) (scope.Scope, error) {
@@ -59,8 +59,10 @@ func ScopeOf(f *frontier.Frontier, text string) (scope.Scope, error) {
 	if err != nil || of.Name == "" { // all hosts, or a crawl
 		return s, err
 	}
-	of.Name, err = KeyOf(f, of.Name)
-	return scope.Of(of), err
+	if of.Name, err = KeyOf(f, of.Name); err != nil {
+		return scope.Scope{}, err
+	}
+	return scope.Of(of), nil
 }
 
 // KeyOf returns the key of the host that a name refers to, in any spelling, if keys come from

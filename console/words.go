@@ -23,8 +23,11 @@ func notice(e event.Event) Notice {
 	if e.Reason != "" {
 		say("%s", e.Reason)
 	}
+	if n.Host == "" && e.Crawl != 0 {
+		say("of crawl %d", e.Crawl)
+	}
 	if e.URL != "" && e.Attempt > 0 {
-		say("try %d: %s", e.Attempt, e.Failure)
+		say("try %d%s", e.Attempt, strings.TrimSuffix(": "+e.Failure, ": "))
 	}
 	switch {
 	case e.Count <= 0:

@@ -69,7 +69,9 @@ func New(f Frontier, o Options) (*Crawler, error) {
 		return nil, errors.Join(errors.New("crawler: no frontier"), err)
 	}
 	d, without := inspect.Of[described](f)
-	err = errors.Join(err, without)
+	if without != nil {
+		err = errors.Join(err, fmt.Errorf("crawler: %w", without))
+	}
 	if _, ok := d.(grouper); !ok && err == nil && o.Groups.Concurrency > 1 {
 		err = fmt.Errorf("crawler: options: Groups.Concurrency is %d; want at most 1, as this frontier's groups have no settings", o.Groups.Concurrency)
 	}

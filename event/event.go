@@ -1,4 +1,5 @@
-// Package event has what a frontier reports outside its calls: to frontier.Options.OnEvent, and to its log.
+// Package event has the events of a frontier: what happens outside its calls. They go to Options.OnEvent and to its
+// log. Names without a package are those of package frontier.
 package event
 
 import (

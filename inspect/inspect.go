@@ -39,15 +39,15 @@ type Frontier struct {
 	*Inspector
 }
 
-// Of returns f with its Inspector if it is a *frontier.Frontier, and otherwise f itself, if it is a T: the client of
-// a served frontier describes hosts in its own way.
+// Of returns f with its Inspector if it is a *frontier.Frontier, and otherwise f itself: the client of a served
+// frontier describes hosts in its own way. T has methods of an Inspector; it is an error if f has not.
 func Of[T any](f any) (x T, err error) {
 	if own, ok := f.(*frontier.Frontier); ok {
 		f = Frontier{own, New(own)}
 	}
 	x, ok := f.(T)
 	if !ok {
-		err = fmt.Errorf("inspect: a %T does not describe its hosts: it has no method Host as an Inspector has", f)
+		err = fmt.Errorf("a %T does not describe its hosts as an *inspect.Inspector does", f)
 	}
 	return x, err
 }

@@ -5,6 +5,7 @@ package polite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -100,6 +101,9 @@ func (t *Transport) start() error {
 		}
 		if t.err == nil {
 			t.f, t.err = inspect.Of[described](f)
+		}
+		if t.err != nil {
+			t.err = fmt.Errorf("polite: %w", t.err)
 		}
 	})
 	return t.err

@@ -1,5 +1,5 @@
-// Package scope names what an operator's settings are for: a host, a domain, all hosts, or a crawl. It also has the
-// limits that may be set there.
+// Package scope names the hosts, or the crawl, that a rule, a Delete or a view of a frontier is for, and has the
+// limits that a rule may set. Names without a package are those of package frontier.
 package scope
 
 import (
@@ -30,13 +30,13 @@ func Domain(name string) Scope { return Scope{hosts: row.Scope{Name: name, Domai
 // Crawl is the scope of the URLs of one crawl (Entry.Crawl), on all hosts. Its Rule may set only
 // Weight, Paused and Limits, and may be set before the crawl has a URL. While it is paused, the URLs of
 // other crawls are served, on the same hosts too; Next returns ErrExhausted if only URLs of paused
-// crawls are left. Delete and Inspector.Scan accept this scope; other views of hosts and URLs do not.
+// crawls are left. Delete and inspect.Inspector.Scan accept this scope; other views of hosts and URLs do not.
 func Crawl(id uint32) Scope { return Scope{hosts: row.Scope{Named: true}, ofCrawl: true, crawl: id} }
 
-// Of returns the scope that a row has.
+// Of is the inverse of Hosts.
 func Of(s row.Scope) Scope { return Scope{hosts: s} }
 
-// Hosts returns the hosts of a scope as a row has them.
+// Hosts is for packages of this module: the scope as it is stored. That of a crawl has no host.
 func (s Scope) Hosts() row.Scope { return s.hosts }
 
 // Crawl returns the number of the crawl, and whether the scope is that of one.

@@ -209,13 +209,13 @@ func (p *paged) some(full func() bool) iter.Seq2[inspect.StoredURL, error] {
 
 // listed returns the URLs to list, of all states, in one snapshot: those of the queue if a cheap search finds
 // them, otherwise all of the scope.
-func (s *Service) listed(ctx context.Context, scope scope.Scope, crawl uint32, host string, queue bool) iter.Seq2[inspect.StoredURL, error] {
+func (s *Service) listed(ctx context.Context, of scope.Scope, crawl uint32, host string, queue bool) iter.Seq2[inspect.StoredURL, error] {
 	if queue {
 		if urls, ok := s.waitingURLs(ctx, crawl, host); ok {
 			return stored(urls)
 		}
 	}
-	return s.views.Scan(ctx, scope)
+	return s.views.Scan(ctx, of)
 }
 
 // stored yields URLs as Inspector.Scan does.

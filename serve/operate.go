@@ -137,32 +137,32 @@ func (s *Service) postDo(c *call) error {
 
 // scope returns the scope named in the path.
 func (c *call) scope() (scope.Scope, error) {
-	scope, err := console.ScopeOf(c.s.f, c.r.PathValue("scope"))
+	of, err := console.ScopeOf(c.s.f, c.r.PathValue("scope"))
 	if err == nil {
-		err = c.s.f.CheckScope(scope)
+		err = c.s.f.CheckScope(of)
 	}
 	if err != nil {
-		return scope, badRequest("scope: %w", err)
+		return of, badRequest("scope: %w", err)
 	}
-	return scope, nil
+	return of, nil
 }
 
-func (c *call) replyRule(scope scope.Scope) error {
-	r, _ := c.s.f.Rule(scope)
-	return c.reply(console.ScopeRule{Scope: scope.String(), Rule: console.RuleOf(r)})
+func (c *call) replyRule(of scope.Scope) error {
+	r, _ := c.s.f.Rule(of)
+	return c.reply(console.ScopeRule{Scope: of.String(), Rule: console.RuleOf(r)})
 }
 
 func (s *Service) getRule(c *call) error {
-	scope, err := c.scope()
+	of, err := c.scope()
 	if err != nil {
 		return err
 	}
-	return c.replyRule(scope)
+	return c.replyRule(of)
 }
 
 // putRule replaces a whole rule.
 func (s *Service) putRule(c *call) error {
-	scope, err := c.scope()
+	of, err := c.scope()
 	if err != nil {
 		return err
 	}
@@ -170,10 +170,10 @@ func (s *Service) putRule(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.setRule(c, scope, r); err != nil {
+	if err := s.setRule(c, of, r); err != nil {
 		return err
 	}
-	return c.replyRule(scope)
+	return c.replyRule(of)
 }
 
 // rule parses the rule in the body.
@@ -201,24 +201,24 @@ func ruleRefused(err error) error {
 }
 
 // setRule sets a rule.
-func (s *Service) setRule(c *call, scope scope.Scope, r frontier.Rule) error {
-	if err := s.f.UpdateRule(scope, func(x *frontier.Rule) { *x = r }); err != nil {
+func (s *Service) setRule(c *call, of scope.Scope, r frontier.Rule) error {
+	if err := s.f.UpdateRule(of, func(x *frontier.Rule) { *x = r }); err != nil {
 		return ruleRefused(err)
 	}
-	s.log.Info("a client set a rule", "scope", scope.String(), "who", c.who)
+	s.log.Info("a client set a rule", "scope", of.String(), "who", c.who)
 	return nil
 }
 
 func (s *Service) deleteRule(c *call) error {
-	scope, err := c.scope()
+	of, err := c.scope()
 	if err == nil {
-		err = s.f.Clear(scope)
+		err = s.f.Clear(of)
 	}
 	if err != nil {
 		return err
 	}
-	s.log.Info("a client cleared a rule", "scope", scope.String(), "who", c.who)
-	return c.replyRule(scope)
+	s.log.Info("a client cleared a rule", "scope", of.String(), "who", c.who)
+	return c.replyRule(of)
 }
 
 // crawlInfo describes a crawl.

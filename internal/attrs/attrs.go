@@ -1,4 +1,4 @@
-// Package attrs makes log attributes and JSON of a struct of figures. It owns no state.
+// Package attrs makes log attributes and JSON of a struct of figures, and URLs without secrets. It owns no state.
 package attrs
 
 import (
