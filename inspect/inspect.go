@@ -1,9 +1,9 @@
 // Package inspect describes what is in a frontier, for operators and their tools: hosts, with what waits and
 // why it is not served; those that come next; URLs, crawls, groups, and what was counted for limits.
 //
-// An [Inspector] changes nothing. It takes the frontier's lock for short steps only (but for Scan without a
-// Spill): the heaps are walked from their roots, and the front queues and ready lists from their heads, only as far as wanted. A host
-// that is not in memory is described from its row, and stays where it is.
+// An [Inspector] changes nothing. It takes the frontier's lock for short steps only, except in Scan without a
+// Spill: the heaps are walked from their roots, and the front queues and ready lists from their heads, only
+// as far as wanted. A host that is not in memory is described from its row, and stays where it is.
 //
 // Errors, options, rules and calls that are named here without a package are those of package frontier.
 package inspect
