@@ -376,11 +376,6 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 	return nil
 }
 
-// isPriority reports whether the URLs of a store may have this priority.
-func (s *shared) isPriority(p uint8) bool {
-	return p >= 1 && int(p) <= s.opts.Priorities || p == Immediate
-}
-
 // priority asks the prioritizer, outside the lock.
 func (s *shared) priority(e Entry, h History) (uint8, error) {
 	p := s.opts.Prioritizer.Priority(e, h)

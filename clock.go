@@ -8,13 +8,11 @@
 package frontier
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/clock"
-	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 )
 
@@ -130,22 +128,6 @@ func (s *shared) day(date int64) time.Time    { return s.clock.Day(date) }
 
 // A finished URL that is kept is one scheduled for a date that never comes, instant.Never.
 // All other due dates are before.
-
-// storedDue returns the due date of a record that has a stored due time.
-func (s *shared) storedDue(ms int64) int64 {
-	if ms == instant.KeptMillis {
-		return instant.Never
-	}
-	return min(s.date(instant.FromMillis(ms)), instant.Far)
-}
-
-// dueMillis is the inverse of storedDue.
-func (s *shared) dueMillis(date int64) int64 {
-	if date == instant.Never {
-		return instant.KeptMillis
-	}
-	return cmp.Or(instant.Millis(s.day(date)), 1)
-}
 
 // clockSteppedLocked takes in that dates are further ahead of moments by step than they were.
 func (f *Frontier) clockSteppedLocked(step int64) {

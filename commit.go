@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/move"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/room"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -399,7 +400,7 @@ func (f *Frontier) commitGroup() bool {
 	if err != nil && noRoom(err) {
 		group, b, err = f.commitAlone(group, b, err)
 	}
-	bytes := batchBytes(b)
+	bytes := move.LogBytes(b)
 	f.mu.Lock()
 	if err != nil {
 		// The Spill did not get the drops: they go with the next batch.
@@ -527,7 +528,7 @@ func (s *shared) admissions(group []*op) []storage.Admission {
 				HasMark: e.marked,
 			}
 			if e.due != 0 {
-				a.Due = s.dueMillis(e.due)
+				a.Due = s.clock.DueMillis(e.due)
 			}
 			all = append(all, a)
 		}

@@ -137,11 +137,11 @@ func (f *Frontier) DelayOf(host string) DelayPolicy { return f.delayOf(f.hostSee
 
 // longestDelay is the Max of a host's delay policy. It may be called with the lock
 // held: of a policy of the user's it was asked at Open, those of rules are ours.
-func (s *shared) longestDelay(host string) int64 {
+func (s *shard) longestDelay(host string) int64 {
 	if d := s.controls.Delay(s.hostSeen(host)); d != nil {
 		return int64(d.Max())
 	}
-	return s.maxDelay
+	return s.core.Cfg.MaxDelay
 }
 
 // checkRule returns an error for a rule that must not take effect.
@@ -314,7 +314,7 @@ func (f *Frontier) reviseLanes() {
 func (f *Frontier) Forget(host string) error {
 	return f.changeHost("forget", host, false, func(id uint32) {
 		h := f.core.Hosts.At(id)
-		f.core.Unlearn(id, f.last, max(f.core.StartsAt, f.startOfHost(string(f.core.Name(h))), f.core.StartAfter(h.CrawlDelayNs())))
+		f.core.Unlearn(id, f.last, max(f.core.StartOfHost(string(f.core.Name(h))), f.core.StartAfter(h.CrawlDelayNs())))
 	})
 }
 

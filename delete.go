@@ -169,19 +169,6 @@ func (f *Frontier) returnedLocked(o *op) {
 	}
 }
 
-// deletion restores a deletion whose row was found.
-func (r *recovery) deletion(key string, value []byte) error {
-	parsed, err := row.ParseDeletion(key, value)
-	if err != nil {
-		return err
-	}
-	f := r.f
-	last := min(parsed.Block, f.core.Blocks.Last()) // higher numbers are given once more
-	f.core.Deletions.Enact(tombstone.NewDeletion(parsed), last, f.committer.batchID, true)
-	f.seq = max(f.seq, parsed.Seq)
-	return nil
-}
-
 // forgetDeletions deletes the rows of deletions, between two commits.
 // If that fails the next round tries again.
 func (f *Frontier) forgetDeletions(ds []*tombstone.Deletion) {

@@ -234,7 +234,7 @@ package frontier
 //
 //	commit.go       the log: operations are grouped into a batch, written to the Spill, applied -> commit
 //	move.go         a round moves URLs of the log to blocks; checkpoints; timed blocks are read before their time -> move, timed
-//	recover.go      Open on a store that has something
+//	recover.go      Open on a store that has something             -> recovery: reading it
 //	clock.go        moments and dates                               -> clock, instant
 //
 // Reading it:

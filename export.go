@@ -182,7 +182,7 @@ func (x *exporter) Host(name string, s *row.Host) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.core.ReopenedAt != mercator.NotReopened { // the store was opened after a crash
-		if at := instant.Millis(f.wall(max(f.core.StartsAt, f.core.StartOfRow(s, f.last), f.startOfHost(name)))); at > s.Due {
+		if at := instant.Millis(f.wall(max(f.core.StartOfRow(s, f.last), f.core.StartOfHost(name)))); at > s.Due {
 			s.Due, s.Why = at, uint8(mercator.WhyReopened)
 		}
 	}
@@ -390,7 +390,7 @@ func (x *exporter) copyURLsLocked() error {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(c.Records.At(arena.Ref(a.ID)).Seq(), c.Records.At(arena.Ref(b.ID)).Seq()))
 	})
 	for _, it := range scheduled {
-		if err := x.copyURLLocked(it.Aux, f.dueMillis(it.At), c.Records.At(arena.Ref(it.ID))); err != nil {
+		if err := x.copyURLLocked(it.Aux, f.clock.DueMillis(it.At), c.Records.At(arena.Ref(it.ID))); err != nil {
 			return err
 		}
 	}

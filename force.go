@@ -16,7 +16,6 @@ import (
 	"errors"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
-	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
@@ -150,7 +149,7 @@ func (s *shard) forceLeasedLocked(o *op, id uint32, e *newEntry, url []byte) boo
 	}
 	r := row.Again{Seq: seq, Host: e.host, Crawl: e.crawl, Priority: e.priority, Forced: again.forcedAt, Body: string(e.body)}
 	if e.due != 0 {
-		r.Due = s.dueMillis(e.due)
+		r.Due = s.clock.DueMillis(e.due)
 	}
 	o.rows = append(o.rows, r.Row())
 	o.unrule = func() {
@@ -179,32 +178,20 @@ func (s *shard) admitAgainLocked(o *op, as *newEntry) {
 	o.entries = append(o.entries, again)
 }
 
-// again restores what a record comes again as.
-func (r *recovery) again(key string, value []byte) error {
-	a, err := row.ParseAgain(key, value)
-	if err != nil {
-		return err
+// comesAgain restores what records come again as.
+func (s *shard) comesAgain(all []row.Again) {
+	for i := range all {
+		a := &all[i]
+		b := record.Must([]byte(a.Body))
+		e := &newEntry{
+			index: -1, hash: s.core.HashOf(a.Host), host: a.Host, crawl: a.Crawl, priority: a.Priority, force: true,
+			forcedAt: a.Forced, body: []byte(a.Body), mark: s.markOf(a.Host, a.Crawl, string(b.URL)),
+		}
+		if a.Due != 0 {
+			e.due = s.clock.StoredDue(a.Due)
+		}
+		s.again[a.Seq] = e
 	}
-	if err := hostkey.Check(a.Host); err != nil {
-		return &CorruptError{Err: err}
-	}
-	b, err := record.Decode([]byte(a.Body))
-	if err != nil {
-		return &CorruptError{Err: err}
-	}
-	f := r.f
-	if !f.isPriority(a.Priority) {
-		return r.tooHigh(a.Priority)
-	}
-	e := &newEntry{
-		index: -1, hash: f.core.HashOf(a.Host), host: a.Host, crawl: a.Crawl, priority: a.Priority, force: true,
-		forcedAt: a.Forced, body: []byte(a.Body), mark: f.markOf(a.Host, a.Crawl, string(b.URL)),
-	}
-	if a.Due != 0 {
-		e.due = f.storedDue(a.Due)
-	}
-	f.again[a.Seq] = e
-	return nil
 }
 
 // takeOutLocked looks for the URL among the host's records in memory, and makes
@@ -339,20 +326,4 @@ func (s *shard) beginSweepLocked() timeheap.Item {
 		return t.BeginPurge()
 	}
 	return s.notes.BeginSweep(&s.core.Timed)
-}
-
-// superseded reports whether a Force replaced a scheduled record of the log: at that time
-// the record was in a timed block that is not valid any more.
-func (r *recovery) superseded(x logged, seq uint64) bool {
-	f := r.f
-	if f.notes.Len() == 0 {
-		return false
-	}
-	b, err := record.Decode(f.core.Records.At(x.ref).Body())
-	if err != nil {
-		return false // it was checked
-	}
-	c := f.core
-	q := c.Queues.At(x.queue)
-	return f.notes.Outdated(f.markOf(hostkey.String(c.Name(c.Hosts.At(q.Host))), c.CrawlNumber(q), string(b.URL)), seq)
 }

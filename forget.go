@@ -102,15 +102,6 @@ func (s *shard) forgottenURLsLocked(host string, crawl uint32) uint64 {
 	return max(s.forgotten.Until(host, crawl), s.core.Deletions.Stored.Of(hostkey.Bytes(host), crawl).Seq)
 }
 
-// forgotten restores a number whose row was found.
-func (r *recovery) forgotten(key string, value []byte) error {
-	x, err := row.ParseForgotten(key, value)
-	if err == nil {
-		r.f.forgotten.Put(&x)
-	}
-	return err
-}
-
 // copyForgottenLocked copies the numbers of a frontier without a Spill.
 func (x *exporter) copyForgottenLocked(take func(storage.Row)) {
 	for r := range x.f.forgotten.All() {

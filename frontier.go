@@ -51,7 +51,6 @@ type Frontier struct {
 type shared struct {
 	opts      Options
 	clock     *clock.Clock
-	maxDelay  int64     // nanoseconds: opts.Delay.Max()
 	rechecker Rechecker // opts.Scheduler, if it is one
 	ownKeys   bool      // the user's HostKey names hosts, not HostName
 	hostNames uint64    // fingerprint of HostKey
@@ -189,7 +188,6 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		ownKeys:   ownKeys,
 		hostNames: hostNames(o.HostKey),
 		clock:     newClock(o.Clock),
-		maxDelay:  int64(o.Delay.Max()),
 		events:    newEvents(&o),
 	}
 	f := &Frontier{shared: all, shard: shard{
@@ -208,7 +206,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 			Strict:     selector.IsStrict(o.Selector),
 			GroupMax:   int64(o.GroupDelay.Max()),
 			Spill:      o.Spill != nil,
-			MaxDelay:   all.maxDelay,
+			MaxDelay:   int64(o.Delay.Max()),
 			Lanes:      o.HostConcurrency,
 			Ahead:      int64(mercator.TimedAhead),
 			Backoff:    trouble.Backoff(o.Backoff),
@@ -232,7 +230,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	_, hinter := o.Scheduler.(Hinter)
 	f.hints.Latest = hinter || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
 	if !o.ContactedAt.IsZero() {
-		f.contactedAt(f.owed(o.ContactedAt))
+		f.core.Reopen(f.owed(o.ContactedAt))
 	}
 	if o.Spill == nil {
 		f.core.Key = mercator.RandomKey()

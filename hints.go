@@ -11,7 +11,6 @@ package frontier
 
 import (
 	"bytes"
-	"math"
 	"slices"
 	"time"
 
@@ -53,16 +52,6 @@ func (f *Frontier) hintLocked(o *op, e *newEntry) bool {
 		o.rows = append(o.rows, h.Row(e.mark))
 	}
 	return true
-}
-
-// hint restores a hint whose row was found.
-func (r *recovery) hint(key string, value []byte) error {
-	m, h, err := hint.Parse(key, value)
-	if err != nil {
-		return err
-	}
-	r.f.hints.Add(m, h, 0, math.MaxInt64)
-	return nil
 }
 
 // hintsDueLocked is when the next walk may begin; never if there is nothing to find.

@@ -495,3 +495,26 @@ func (f *Frontier) takeKey(k [2]uint64) (foreign, fresh bool, err error) {
 	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
 	return false, true, f.submitAndUnlock(o)
 }
+
+// importStart leaves all hosts alone until a time, in Unix milliseconds: those without a
+// line may have been contacted just before.
+func (f *Frontier) importStart(until int64) error {
+	if until == 0 {
+		return nil
+	}
+	f.lock()
+	at := min(f.owed(instant.FromMillis(until)), f.last+int64(maxDelay))
+	if f.closed || at <= f.last || at <= f.core.StartsAt {
+		f.mu.Unlock()
+		return nil
+	}
+	f.core.StartAt(at)
+	if f.opts.Spill == nil {
+		f.mu.Unlock()
+		return nil
+	}
+	o := newOp()
+	defer o.free()
+	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
+	return f.submitAndUnlock(o)
+}

@@ -41,7 +41,7 @@ func (f *Frontier) expireYieldingLocked(id uint32) bool {
 	}
 	p := plan{outcome: o, expired: true}
 	if !f.guard("a policy", l.Host, func() { _ = f.plan(&p, &l, deadline) }) {
-		longest := max(f.maxDelay, f.core.Cfg.GroupMax)
+		longest := max(f.core.Cfg.MaxDelay, f.core.Cfg.GroupMax)
 		p = plan{
 			outcome: o, expired: true, end: deadline, hostGap: longest, groupGap: longest,
 			stays: l.Entry.URL != "", retry: l.Entry.URL != "",

@@ -196,39 +196,6 @@ func (f *Frontier) countDomain(s scope.Scope) error {
 	}
 }
 
-// usage restores what a scope or crawl has used. Its limits were met before.
-func (r *recovery) usage(key string, value []byte) error {
-	s, err := row.ParseUsage(key, value)
-	if err != nil {
-		return err
-	}
-	of, err := limit.ParseRowKey(key)
-	if err != nil {
-		return row.Malformed(key)
-	}
-	if !r.f.core.Limits.Restore(of, s, 0) {
-		r.obsolete(key)
-	}
-	return nil
-}
-
-// countedHost is a host that is on disk only, and can be forgotten unless it has used
-// something in a period that has not ended.
-type countedHost struct {
-	name string
-	used row.Usage
-}
-
-// staleUsage drops the rows of hosts whose periods have ended.
-func (r *recovery) staleUsage() {
-	for i := range r.counted {
-		if h := &r.counted[i]; !r.f.core.Limits.Counts(h.name, h.used, 0) {
-			r.obsolete(row.HostKey + h.name)
-		}
-	}
-	r.counted = nil
-}
-
 // importUsed restores the use of the limits of a scope or crawl. It does nothing for one
 // without limits.
 func (f *Frontier) importUsed(of limit.Subject, s row.Usage) error {

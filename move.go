@@ -250,21 +250,9 @@ func (s moveSource) Freed()       { s.f.committer.room.Freed() }
 
 func (s moveSource) Soon() int64 { return s.f.core.Date(s.f.nowLocked()) + s.f.core.Cfg.Ahead }
 
-func (s moveSource) Millis(date int64) int64 { return s.f.dueMillis(date) }
+func (s moveSource) Millis(date int64) int64 { return s.f.clock.DueMillis(date) }
 
 func (s moveSource) Dismiss(ref arena.Ref) { s.f.core.Dismiss(ref, s.f.last) }
-
-// markLog is what a mark without an admission counts as in the log, so that a
-// round begins before there are more young marks than with admissions.
-const markLog = 64
-
-func batchBytes(b *storage.Batch) int64 {
-	n := int64(32 + 16*len(b.Finish) + markLog*len(b.Marks))
-	for i := range b.Admit {
-		n += int64(len(b.Admit[i].Body) + len(b.Admit[i].Host) + 24)
-	}
-	return n
-}
 
 // wakeReaderLocked starts the reader if there is something for it.
 func (s *shard) wakeReaderLocked() {
@@ -447,7 +435,7 @@ func (s *shared) unreadTimed(it timeheap.Item, wanted func(*storage.TimedRecord)
 	err = s.opts.Spill.LoadTimed(it.ID, timed.First(it), func(pos int, r storage.TimedRecord) bool {
 		if wanted(&r) {
 			r.Body = append([]byte(nil), r.Body...)
-			out = append(out, timed.Loaded{TimedRecord: r, Pos: pos, At: s.storedDue(r.Due)})
+			out = append(out, timed.Loaded{TimedRecord: r, Pos: pos, At: s.clock.StoredDue(r.Due)})
 		}
 		return true
 	})
@@ -466,7 +454,7 @@ func (s *shard) loadTimed(it timeheap.Item) ([]timed.Loaded, error) {
 		if err == nil {
 			err = hostkey.Check(r.Host)
 		}
-		if err == nil && !s.isPriority(r.Priority) {
+		if err == nil && !s.core.IsPriority(r.Priority) {
 			err = &PriorityError{Got: int(r.Priority), Levels: s.opts.Priorities}
 		}
 		if err != nil {
@@ -510,12 +498,4 @@ func (s *shard) timedDeadLocked(r *timed.Loaded) bool {
 	s.core.Stats.Deleted++
 	d.By.Removed++
 	return true
-}
-
-// Timed takes in a timed block at an opening.
-func (r *recovery) Timed(b storage.TimedBlock) error {
-	if b.Priority > 0 && !r.f.isPriority(b.Priority) {
-		return r.tooHigh(b.Priority)
-	}
-	return r.blocks.Timed.Block(b, r.f.storedDue(b.Due))
 }

@@ -205,6 +205,22 @@ func (c *Clock) Day(date int64) time.Time {
 	return c.day0.Add(time.Duration(date))
 }
 
+// StoredDue returns the due date of a record that has a stored due time, in Unix milliseconds.
+func (c *Clock) StoredDue(ms int64) int64 {
+	if ms == instant.KeptMillis {
+		return instant.Never
+	}
+	return min(c.Date(instant.FromMillis(ms)), instant.Far)
+}
+
+// DueMillis is the inverse of StoredDue.
+func (c *Clock) DueMillis(date int64) int64 {
+	if date == instant.Never {
+		return instant.KeptMillis
+	}
+	return cmp.Or(instant.Millis(c.Day(date)), 1)
+}
+
 // DateAt is the date at a moment.
 func (c *Clock) DateAt(moment int64) int64 { return moment + c.anchor.Load().lead }
 

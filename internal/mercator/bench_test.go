@@ -351,6 +351,7 @@ func BenchmarkLanes(b *testing.B) {
 // pausedRules pauses all hosts, or none.
 type pausedRules bool
 
+func (p pausedRules) Delay(string) OwnPolicy           { return nil }
 func (p pausedRules) Concurrency([]byte) int           { return 0 }
 func (p pausedRules) Withholding() bool                { return true }
 func (p pausedRules) Priority(_ []byte, q uint8) uint8 { return q }

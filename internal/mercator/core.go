@@ -21,6 +21,7 @@ import (
 	"math"
 
 	"github.com/dchest/siphash"
+
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/block"
 	"github.com/seed-7440039f/frontier/internal/clock"
@@ -190,10 +191,9 @@ type troubleTable struct {
 
 // Reopened is until when a store that was not closed is left alone after Open.
 type Reopened struct {
-	ReopenedAt    int64                   // when the store was opened after a crash, ns since Open; NotReopened if never
-	StartsAt      int64                   // nothing is handed out before; set after a crash
-	HostStartsAt  func(host string) int64 // the same for a host with a longer delay; nil: no crash
-	GroupStartsAt func(OwnPolicy) int64   // the same for groups with this delay; nil: no crash
+	ReopenedAt    int64                 // when the store was opened after a crash, ns since Open; NotReopened if never
+	StartsAt      int64                 // nothing is handed out before; set after a crash
+	GroupStartsAt func(OwnPolicy) int64 // the same for groups with this delay; nil: no crash
 }
 
 // NotReopened says that no host counts as contacted when the store was opened.
@@ -290,6 +290,8 @@ type Rules interface {
 	Priority(host []byte, p uint8) uint8
 	// Concurrency returns how many leases the rules allow a host at once, or 0 if none says.
 	Concurrency(host []byte) int
+	// Delay returns the policy that rules give a host, or nil.
+	Delay(host string) OwnPolicy
 	// EndBlock ends the block of a scope, whose time has come.
 	EndBlock(scope row.Scope, now int64)
 }

@@ -126,6 +126,11 @@ func (s *Core) setLevel(h *Host, qid uint32, level uint8) {
 // immediatePriority is above all others: see Immediate.
 const immediatePriority = row.MaxPriorities + 1
 
+// IsPriority reports whether the URLs of a store may have this priority.
+func (s *Core) IsPriority(p uint8) bool {
+	return p >= 1 && int(p) <= s.Cfg.Levels || p == immediatePriority
+}
+
 // crawlsKept is how many crawls without URLs and settings are remembered for their counters.
 const crawlsKept = 256
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/dormant"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/trouble"
@@ -137,6 +138,32 @@ func (s *Core) Rests(id uint32) bool {
 		return h.Waiting == 0 && h.Scheduled == 0 && s.firstLease(id) == 0
 	}
 	return false
+}
+
+// Reopen makes every host count as contacted at a moment, which may be in the future, unless it was
+// contacted later.
+func (s *Core) Reopen(at int64) {
+	s.ReopenedAt = max(s.ReopenedAt, min(at, int64(row.MaxDelay)))
+	s.StartsAt = max(0, s.ReopenedAt+s.Cfg.MaxDelay)
+	s.GroupStartsAt = func(d OwnPolicy) int64 {
+		longest := s.Cfg.GroupMax // a policy of the user's is not asked with the lock held
+		if d != nil {
+			longest = int64(d.Max())
+		}
+		return max(0, s.ReopenedAt+longest)
+	}
+}
+
+// StartOfHost is the time before which a host is left alone because the store was opened after a crash, as far
+// as delays say that do not depend on what was learned of it.
+func (s *Core) StartOfHost(host string) int64 {
+	if s.ReopenedAt == NotReopened || s.Cfg.Rules == nil {
+		return s.StartsAt
+	}
+	if d := s.Cfg.Rules.Delay(host); d != nil {
+		return max(s.StartsAt, s.ReopenedAt+int64(d.Max()))
+	}
+	return s.StartsAt
 }
 
 // StartAfter is the time before which a host with the given gap between contacts may not
@@ -301,10 +328,7 @@ func (s *Core) restsFrom(id uint32) (int64, Why) {
 // assumed is when a host is contacted after an opening for which only the rows on disk count.
 func (s *Core) assumed(id uint32) int64 {
 	h := s.Hosts.At(id)
-	at := s.StartsAt
-	if s.HostStartsAt != nil {
-		at = max(at, s.HostStartsAt(string(s.Name(h))))
-	}
+	at := s.StartOfHost(hostkey.String(s.Name(h)))
 	if h.Has(Stored) && !h.Has(Unsaved|Behind) {
 		at = max(at, s.StartAfter(h.CrawlDelayNs()))
 	}

@@ -214,10 +214,12 @@ func (s *Core) PostponeGroup(id uint32, at int64) {
 	s.RequeueGroup(id)
 }
 
-// StartGroupsAt leaves groups alone that are met for the first time, until at.
-func (r *Reopened) StartGroupsAt(at int64) {
-	before := r.GroupStartsAt
-	r.GroupStartsAt = func(d OwnPolicy) int64 {
+// StartAt leaves all hosts and groups alone that are met for the first time, until at.
+func (s *Core) StartAt(at int64) {
+	s.ReopenedAt = max(s.ReopenedAt, at-s.Cfg.MaxDelay)
+	s.StartsAt = at
+	before := s.GroupStartsAt
+	s.GroupStartsAt = func(d OwnPolicy) int64 {
 		if before == nil {
 			return at
 		}

@@ -118,10 +118,7 @@ func (s *Core) Ensure(hash uint64, name string) uint32 {
 	var mem []byte
 	h.name, mem = s.names.Alloc(len(name))
 	copy(mem, name)
-	h.NameLen, h.Due = uint8(len(name)), s.StartsAt
-	if s.HostStartsAt != nil {
-		h.Due = max(h.Due, s.HostStartsAt(name))
-	}
+	h.NameLen, h.Due = uint8(len(name)), s.StartOfHost(name)
 	if h.Due > 0 {
 		h.Why = WhyReopened
 	}

@@ -112,8 +112,8 @@ func (s *Core) Opened(elsewhere bool) {
 	for i := range uint64(s.Hosts.Top) {
 		id := uint32(i*2654435761%uint64(s.Hosts.Top)) + 1 // by a prime: the store had them by name
 		if h := s.Hosts.At(id); h.NameLen > 0 {
-			if s.HostStartsAt != nil { // rules were not known when the host was met
-				at := s.HostStartsAt(string(s.Name(h)))
+			if s.ReopenedAt != NotReopened { // rules were not known when the host was met
+				at := s.StartOfHost(hostkey.String(s.Name(h)))
 				paced := elsewhere && !h.Has(Troubled) && (h.Why == WhyDelay || h.Why == WhyCrawlDelay || h.Why == WhyReopened)
 				if paced { // it was not contacted later than at ReopenedAt, whatever the clock showed that wrote its row
 					at = max(at, s.StartAfter(h.CrawlDelayNs()))

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 const (
@@ -128,4 +129,17 @@ func (m *Mover) Check(id uint32, q Queue, dead uint64, bad func(format string, a
 	if homed.Ref != 0 {
 		bad("F5: queue %d: the record up to which all have homes is not in it", id)
 	}
+}
+
+// markLog is what a mark without an admission counts as in the log, so that a
+// round begins before there are more young marks than with admissions.
+const markLog = 64
+
+// LogBytes is what a batch takes in the log, about.
+func LogBytes(b *storage.Batch) int64 {
+	n := int64(32 + 16*len(b.Finish) + markLog*len(b.Marks))
+	for i := range b.Admit {
+		n += int64(len(b.Admit[i].Body) + len(b.Admit[i].Host) + 24)
+	}
+	return n
 }

@@ -1,4 +1,4 @@
-package frontier
+package recovery
 
 import (
 	"slices"
@@ -7,17 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/seed-7440039f/frontier/internal/clock"
+	"github.com/seed-7440039f/frontier/internal/known"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
 // What a Spill says of blocks while a frontier is recovered comes to the right parts.
 func TestFinishedPositionsFindTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		of := &shared{opts: Options{Priorities: 8}, clock: clock.New(nil)}
-		f := &Frontier{shared: of, shard: shard{shared: of, core: mercator.New(mercator.Config{Levels: 8})}}
-		r := &recovery{f: f, log: map[uint64]logged{}, blocks: f.core.Restore()}
+		c := mercator.New(mercator.Config{Levels: 8})
+		r := begin(Frontier{Core: c, Known: new(known.New()), Notes: &timed.Notes{}})
 		type at struct {
 			block uint32
 			pos   uint16
@@ -37,7 +37,7 @@ func TestFinishedPositionsFindTheirParts(t *testing.T) {
 			}
 		}
 		require.NoError(t, r.Batch(&storage.Batch{ID: 1}))
-		require.EqualValues(t, len(all), f.core.Stats.Waiting)
+		require.EqualValues(t, len(all), c.Stats.Waiting)
 		finished := map[at]bool{}
 		for range rapid.IntRange(0, 2*len(all)).Draw(t, "finished") {
 			x := rapid.SampledFrom(all).Draw(t, "position")
@@ -45,14 +45,14 @@ func TestFinishedPositionsFindTheirParts(t *testing.T) {
 			finished[x] = true
 			r.completion(storage.Completion{Seq: 1, Block: 6000, Pos: x.pos}) // of a block that is gone
 		}
-		require.EqualValues(t, len(all)-len(finished), f.core.Stats.Waiting)
+		require.EqualValues(t, len(all)-len(finished), c.Stats.Waiting)
 		r.finish()
 		for _, x := range all {
-			require.Equal(t, finished[x], f.core.Blocks.IsDead(x.block, int(x.pos)))
+			require.Equal(t, finished[x], c.Blocks.IsDead(x.block, int(x.pos)))
 		}
-		drops := f.core.Blocks.TakeDrops()
+		drops := c.Blocks.TakeDrops()
 		for _, id := range blocks {
-			require.Equal(t, !f.core.Blocks.Has(id), slices.Contains(drops, id))
+			require.Equal(t, !c.Blocks.Has(id), slices.Contains(drops, id))
 		}
 	})
 }
