@@ -62,7 +62,7 @@ func (f *Frontier) Rules() iter.Seq2[scope.Scope, Rule] {
 // hand-out, a Delay to contacts that end later. Leases that are out are not affected.
 //
 // Concurrent changes of one rule are never lost: change, which runs without a lock, is called again if
-// another came between. Entry.Force, CrawlNow and Import are exempt from Limits. If a host has more
+// another came between. Entry.Force, CrawlNow and transfer.Import are exempt from Limits. If a host has more
 // leases out than a lower Concurrency allows, it gets no other until enough have ended. A Priority
 // reaches the hosts of a large scope one after the other.
 func (f *Frontier) UpdateRule(s scope.Scope, change func(*Rule)) error {
@@ -134,15 +134,6 @@ func (s *shard) latestOfLocked(of scope.Scope) Rule {
 
 // DelayOf returns the delay policy in effect for a host.
 func (f *Frontier) DelayOf(host string) DelayPolicy { return f.delayOf(f.hostSeen(host)) }
-
-// longestDelay is the Max of a host's delay policy. It may be called with the lock
-// held: of a policy of the user's it was asked at Open, those of rules are ours.
-func (s *shard) longestDelay(host string) int64 {
-	if d := s.controls.Delay(s.hostSeen(host)); d != nil {
-		return int64(d.Max())
-	}
-	return s.core.Cfg.MaxDelay
-}
 
 // checkRule returns an error for a rule that must not take effect.
 func (s *shared) checkRule(of scope.Scope, r *Rule, now time.Time) error {

@@ -134,7 +134,8 @@
 //
 // [Options.OnEvent] and the logger get an event (package event) for what happens outside the calls.
 // [Frontier.Stats] returns totals, rates and waiting times, for logs (slog.LogValuer) and
-// package expvar (json.Marshaler). Package inspect describes hosts, URLs, crawls and groups.
+// package expvar (json.Marshaler). Package inspect describes hosts, URLs, crawls and groups;
+// package transfer exports and imports them.
 //
 // # Time
 //
@@ -239,10 +240,9 @@ package frontier
 //
 // Reading it:
 //
-//	look.go         what package inspect needs: the lock, reads from disk    -> view, hostorder
+//	look.go         what packages inspect and transfer need: the lock, reads from disk -> view, hostorder
 //	watch.go        Stats, and the call of OnEvent                  -> attrs: figures as logs and JSON; measure; notify: the queue of events
-//	export.go       Export: gathers what is written           -> dump: the lines and their order
-//	import.go       Import: what a line changes, and whose key it is -> dump: reading lines
+//	import.go       what a line of an import changes, and whose key it is -> dump: the lines; gather: what an export or a scan copies
 //	hooks.go        Check: the invariants F1 to F9; what tests reach through -> mercator: the checker; hook
 //
 // Packages below those: arena, slab, hostindex, offheap, bitset, bloom, pctenc, idna, durablefs (memory, bytes and

@@ -97,7 +97,7 @@ var ErrUnknownHost = errors.New("frontier: unknown host")
 // by spill.Open when another process, or this one, has the folder open.
 var ErrInUse = storage.ErrInUse
 
-// ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by Import
+// ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by transfer.Import
 // for an export, of a format that this version does not read. Nothing is damaged: the
 // version that wrote it can read it.
 var ErrVersion = storage.ErrVersion
@@ -198,21 +198,6 @@ type CorruptError = storage.CorruptError
 
 // isCorrupt reports whether an error is, or wraps, a *CorruptError.
 func isCorrupt(err error) bool { return errors.As(err, new(*CorruptError)) }
-
-// LineError reports a line that Import could not read. Several are joined; errors.As finds the first.
-type LineError struct {
-	Line int64  // counted from 1
-	Text string // its beginning
-	Err  error  // what was wrong
-}
-
-// Error implements error.
-func (e *LineError) Error() string {
-	return fmt.Sprintf("frontier: import: line %d %q: %v", e.Line, e.Text, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *LineError) Unwrap() error { return e.Err }
 
 // noRoom reports whether the Spill refused a batch because its disk is full.
 func noRoom(err error) bool {

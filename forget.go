@@ -17,7 +17,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/known"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
-	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -102,22 +101,6 @@ func (s *shard) forgottenURLsLocked(host string, crawl uint32) uint64 {
 	return max(s.forgotten.Until(host, crawl), s.core.Deletions.Stored.Of(hostkey.Bytes(host), crawl).Seq)
 }
 
-// copyForgottenLocked copies the numbers of a frontier without a Spill.
-func (x *exporter) copyForgottenLocked(take func(storage.Row)) {
-	for r := range x.f.forgotten.All() {
-		take(r.Row())
-	}
-}
-
-// importForgotten takes a number that an import read, into a frontier that never had a
-// URL: its marks are then those of the export.
-func (f *Frontier) importForgotten(p *pendingOps, r *row.Forgotten) error {
-	return f.submitImport(p, func(o *op) error {
-		o.unrule, o.rows = f.forgotten.Put(r), append(o.rows, r.Row())
-		return nil
-	})
-}
-
 // lookup is what the Spill was asked for an op.
 type lookup struct {
 	covered int64 // checkpoints completed, as it was
@@ -180,56 +163,4 @@ func (s *shard) knownLocked(e *newEntry) bool {
 // staleLocked reports whether the answers for an op may be wrong by now.
 func (s *shard) staleLocked(o *op) bool {
 	return len(o.entries) > 0 && (o.lookup.covered != s.known.Checkpoints() || o.forgets != s.forgotten.Version())
-}
-
-// addMarks makes marks known, and returns how many were not.
-func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, error) {
-	if len(ms) == 0 {
-		return 0, nil
-	}
-	o := newOp()
-	defer o.free()
-	o.ctx = ctx
-	known := make([]bool, len(ms))
-	for {
-		f.mu.Lock()
-		covered := f.known.Checkpoints()
-		f.mu.Unlock()
-		clear(known)
-		if covered > 0 && f.opts.Spill != nil {
-			if err := f.opts.Spill.Known(ms, known); err != nil {
-				return 0, fmt.Errorf("frontier: import: known URLs: %w", err)
-			}
-		}
-		wait, err := f.lockRoom(o)
-		if err != nil {
-			return 0, err
-		}
-		full := f.opts.Spill == nil && f.freeLocked() < int64(len(ms))*16
-		if !full && wait == nil && covered == f.known.Checkpoints() {
-			break
-		}
-		f.mu.Unlock()
-		if full {
-			return 0, ErrFull
-		}
-		if wait != nil {
-			select {
-			case <-wait:
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			}
-		}
-	}
-	for i, m := range ms {
-		if !known[i] && f.known.Insert(m) {
-			o.marks = append(o.marks, m)
-		}
-	}
-	n := int64(len(o.marks))
-	if n == 0 {
-		f.mu.Unlock()
-		return 0, nil
-	}
-	return n, f.submitAndUnlock(o)
 }

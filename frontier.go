@@ -511,9 +511,7 @@ func (f *Frontier) saveClocks() error {
 		top func() uint32
 		row func(id uint32, now int64) (storage.Row, bool)
 	}{
-		{func() uint32 { return f.core.Hosts.Top }, func(id uint32, now int64) (storage.Row, bool) {
-			return f.core.ClosingRow(id, now, f.longestDelay)
-		}},
+		{func() uint32 { return f.core.Hosts.Top }, f.core.ClosingRow},
 		{func() uint32 { return f.core.Groups.Top }, func(id uint32, now int64) (storage.Row, bool) {
 			name, at := f.core.ClosingGroup(id, now)
 			return f.controls.GroupRow(name, f.clock.Stored(at)), at != 0

@@ -18,7 +18,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/record"
-	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/scope"
 )
@@ -194,24 +193,4 @@ func (f *Frontier) countDomain(s scope.Scope) error {
 			return fmt.Errorf("frontier: count %v: %w", s, err)
 		}
 	}
-}
-
-// importUsed restores the use of the limits of a scope or crawl. It does nothing for one
-// without limits.
-func (f *Frontier) importUsed(of limit.Subject, s row.Usage) error {
-	if err := f.lockOpen(); err != nil {
-		return err
-	}
-	c := f.core
-	if !c.Limits.Merge(of, s, c.Date(f.last)) {
-		f.mu.Unlock()
-		return nil
-	}
-	if of.Kind == limit.Crawl {
-		c.JudgeCrawl(c.FindCrawl(of.Crawl), f.last)
-	}
-	o := newOp()
-	defer o.free()
-	o.counts = f.opts.Spill != nil
-	return f.submitAndUnlock(o)
 }

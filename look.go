@@ -1,4 +1,4 @@
-// This file lets package inspect look into a frontier: at its lock, and at what it has in memory and on disk,
+// This file lets packages inspect and transfer look into a frontier: at its lock, and at what it has in memory and on disk,
 // as the types of this package.
 
 package frontier
@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/gather"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
@@ -26,7 +27,7 @@ import (
 
 func init() { view.Source = func(f any) any { return inside{f.(*Frontier)} } }
 
-// inside is a frontier as package inspect has it.
+// inside is a frontier as packages inspect and transfer have it.
 type inside struct{ f *Frontier }
 
 func (in inside) LockOpen() error         { return in.f.lockOpen() }
@@ -36,9 +37,18 @@ func (in inside) Lock()                   { in.f.mu.Lock() }
 func (in inside) Unlock()                 { in.f.mu.Unlock() }
 func (in inside) Yield()                  { in.f.yield() }
 
+// Alive returns ErrClosed after Close.
+func (in inside) Alive() error {
+	if in.f.isClosed() {
+		return ErrClosed
+	}
+	return nil
+}
+
 func (in inside) Core() *mercator.Core        { return in.f.core }
 func (in inside) Last() int64                 { return in.f.last }
 func (in inside) Closed() bool                { return in.f.closed }
+func (in inside) Abandoned() context.Context  { return in.f.abandoned }
 func (in inside) Wall(moment int64) time.Time { return in.f.wall(moment) }
 func (in inside) Day(date int64) time.Time    { return in.f.day(date) }
 func (in inside) Options() *Options           { return &in.f.opts }
@@ -91,6 +101,7 @@ func (in inside) SettingsOf(group string) GroupSettings {
 func (in inside) TroubleOfRow(r *row.Host) trouble.State {
 	return in.f.core.TroubleOfRow(r, in.f.token, in.f.last)
 }
+
 func (in inside) ForgottenUntil(host string, crawl uint32) uint64 {
 	return in.f.forgotten.Until(host, crawl)
 }
@@ -226,15 +237,10 @@ func (s *shard) supersededBodyLocked(r *timed.Loaded) bool {
 	return s.supersededLocked(r)
 }
 
-// Scan calls take with every record of a scope, in no particular order.
-func (in inside) Scan(ctx context.Context, s scope.Scope, take func(q *storage.Queue, due int64, body []byte) error) error {
+// Gather is the frontier as package gather copies it.
+func (in inside) Gather() gather.Frontier {
 	f := in.f
-	if !isCrawl(s) {
-		var err error
-		if s, err = f.spelled(s); err != nil {
-			return fmt.Errorf("frontier: scan: %w", err)
-		}
+	return gather.Frontier{
+		Locker: in, Core: f.core, Controls: f.controls, Known: &f.known, Forgotten: &f.forgotten, Values: &f.values, Spill: f.opts.Spill,
 	}
-	_, err := patience.InTime(ctx, f.abandoned, func() (none struct{}, err error) { return none, f.scan(ctx, s, take) })
-	return err
 }

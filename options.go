@@ -62,7 +62,7 @@ type Options struct {
 
 	// Normalize returns the one form under which the frontier knows a URL: two spellings are one URL if
 	// their forms are equal. It is called for each URL that the program names: the entries of Add and
-	// CrawlNow, outlinks, and in Inspector.Status, but not for those of Import. Its error refuses the entry, as
+	// CrawlNow, outlinks, and in Inspector.Status, but not for those of transfer.Import. Its error refuses the entry, as
 	// an *EntryError. It is called outside the lock, from any goroutine, and must return its own
 	// results unchanged. Nil takes URLs as given. The method Normalize of a urlnorm.Normalizer fits.
 	Normalize func(url string) (string, error)

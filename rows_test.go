@@ -4,8 +4,6 @@
 package frontier
 
 import (
-	"bytes"
-	"context"
 	"encoding/hex"
 	"flag"
 	"fmt"
@@ -29,109 +27,6 @@ import (
 	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/storage"
 )
-
-// filled gives each field of a struct, in turn, a value that is not zero, and
-// calls fn with that.
-func filled(t *testing.T, x any, fn func(field string, x any)) {
-	typ := reflect.TypeOf(x)
-	for i := range typ.NumField() {
-		if typ.Field(i).Name == "Weight" && typ == reflect.TypeFor[Rule]() {
-			continue // of crawls
-		}
-		v := reflect.New(typ).Elem()
-		fill(t, v.Field(i), typ.Field(i).Name)
-		fn(typ.Field(i).Name, v.Interface())
-	}
-}
-
-func fill(t *testing.T, f reflect.Value, name string) {
-	switch f.Interface().(type) {
-	case time.Duration:
-		f.SetInt(int64(2 * time.Second))
-		return
-	case DelayPolicy:
-		f.Set(reflect.ValueOf(FixedDelay(time.Second)))
-		return
-	case time.Time:
-		f.Set(reflect.ValueOf(time.Now().Add(time.Hour).Truncate(time.Millisecond)))
-		return
-	case scope.Switch:
-		f.Set(reflect.ValueOf(scope.On))
-		return
-	case PriorityMap:
-		f.Set(reflect.ValueOf(PriorityMap{3: 5, 5: 1}))
-		return
-	}
-	switch f.Kind() {
-	case reflect.Int, reflect.Int64, reflect.Int32:
-		f.SetInt(2)
-	case reflect.Bool:
-		f.SetBool(true)
-	case reflect.Interface: // a DelayPolicy that is nil
-		f.Set(reflect.ValueOf(FixedDelay(time.Second)))
-	case reflect.Pointer:
-		f.Set(reflect.New(f.Type().Elem()))
-		fill(t, f.Elem(), name)
-	case reflect.Struct:
-		for i := range f.NumField() {
-			fill(t, f.Field(i), name)
-		}
-	default:
-		require.Failf(t, "new kind of field", "%s is a %v: export it, and fill it here", name, f.Type())
-	}
-}
-
-// throughExport closes a frontier and returns one that has its export.
-func throughExport(t *testing.T, a *Frontier) *Frontier {
-	var b bytes.Buffer
-	require.NoError(t, a.Export(t.Context(), &b, ExportOptions{}))
-	require.NoError(t, a.Close())
-	x, err := Open(t.Context(), Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, x.Close()) })
-	_, err = x.Import(context.Background(), &b, ImportOptions{})
-	require.NoError(t, err)
-	return x
-}
-
-// Whatever can be set of a scope or a crawl comes through an export.
-func TestExportHasEverySetting(t *testing.T) {
-	through := func(set func(*Frontier) error) *Frontier {
-		a, err := Open(t.Context(), Options{})
-		require.NoError(t, err)
-		require.NoError(t, set(a))
-		return throughExport(t, a)
-	}
-	filled(t, Rule{}, func(field string, r any) {
-		want := r.(Rule)
-		x := through(func(f *Frontier) error {
-			return f.UpdateRule(scope.Domain("example"), func(rule *Rule) { *rule = want })
-		})
-		got, _ := x.Rule(scope.Domain("example"))
-		require.Equal(t, fmt.Sprintf("%+v", plain(want)), fmt.Sprintf("%+v", plain(got)), field)
-	})
-	for _, want := range []Rule{{Weight: 2}, {Paused: scope.On}, {Limits: goldenLimits}} {
-		x := through(func(f *Frontier) error { return f.UpdateRule(scope.Crawl(5), func(r *Rule) { *r = want }) })
-		got, _ := x.Rule(scope.Crawl(5))
-		require.Equal(t, want, got)
-	}
-}
-
-func TestExportHasEverySettingOfGroups(t *testing.T) {
-	filled(t, GroupSettings{}, func(field string, s any) {
-		a, err := Open(t.Context(), Options{})
-		require.NoError(t, err)
-		require.NoError(t, a.SetGroup("g", s.(GroupSettings)))
-		x := throughExport(t, a)
-		require.Equal(t, s, inside{x}.SettingsOf("g"), field)
-	})
-}
-
-// plain is a rule that can be compared as text.
-func plain(r Rule) Rule {
-	r.BlockedUntil = r.BlockedUntil.UTC().Round(0)
-	return r
-}
 
 // What is kept of a host's failures is in its row.
 func TestRowsHaveAllOfATrouble(t *testing.T) {

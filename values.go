@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Limits of the values of SetValue.
@@ -161,16 +160,4 @@ func (f *Frontier) valuesWith(ctx context.Context, prefix string) (map[string][]
 		return nil, ctx.Err()
 	}
 	return nil, fmt.Errorf("frontier: values: %w", err)
-}
-
-// importValue stores a value that an import read.
-func (f *Frontier) importValue(p *pendingOps, key string, v []byte) error {
-	return f.submitImport(p, func(o *op) error { return f.valueLocked(o, key, v) })
-}
-
-// copyValuesLocked copies the values of a frontier without a Spill.
-func (x *exporter) copyValuesLocked(take func(storage.Row)) {
-	for key, v := range x.f.values {
-		take(row.Value(key, v))
-	}
 }

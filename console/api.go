@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/jsonl"
 	"github.com/seed-7440039f/frontier/scope"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 const (
@@ -99,7 +100,7 @@ func statusOf(err error) int {
 	var no *refusal
 	var large *http.MaxBytesError
 	var corrupt *frontier.CorruptError
-	var line *frontier.LineError
+	var line *transfer.LineError
 	switch {
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
@@ -370,7 +371,7 @@ func (c *Console) export(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", `attachment; filename="frontier.jsonl"`)
 	counted := &countingWriter{w: w}
-	switch err := c.f.Export(r.Context(), counted, frontier.ExportOptions{Memory: exportMemory}); {
+	switch err := transfer.Export(r.Context(), c.f, counted, transfer.ExportOptions{Memory: exportMemory}); {
 	case err == nil:
 	case counted.n == 0:
 		reply(w, r, func(*http.Request) (any, error) { return nil, err })

@@ -177,7 +177,7 @@ func (c *Client) Do(ctx context.Context, a Action) (x Result, err error) {
 	return x, c.Ask(ctx, "POST", "/api/do", bytes.NewReader(b), &x)
 }
 
-// Export writes the frontier to w, in the format of Frontier.Export. After an error w has only a part.
+// Export writes the frontier to w, in the format of transfer.Export. After an error w has only a part.
 func (c *Client) Export(ctx context.Context, w io.Writer) error {
 	return c.Ask(ctx, "GET", "/api/export", nil, w)
 }

@@ -25,7 +25,7 @@
 //	GET  /api/leases               LeaseList: client, scope, n
 //	POST /api/do                   an Action; responds with a Result
 //	GET  /metrics                  metrics, as Options.Metrics writes them
-//	GET  /api/export               the frontier, in the format of Frontier.Export
+//	GET  /api/export               the frontier, in the format of transfer.Export
 //	POST /api/import               imports an export or a list of URLs
 //	POST /api/changed?at=T         a list of changed URLs (package changefeed), now or
 //	                               at a time; responds with a changefeed.Result
@@ -66,6 +66,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/lasting"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // Options configure a Console. The zero value allows reading.
@@ -78,9 +79,9 @@ type Options struct {
 	// Operator, if set, checks tokens in place of Token: it returns the token's owner and whether the
 	// owner may change things, such as a server's operators.
 	Operator func(token string) (name string, ok bool)
-	// Import imports exports and lists. Nil means the frontier's Import. An error that wraps ErrConflict
+	// Import imports exports and lists. Nil means transfer.Import. An error that wraps ErrConflict
 	// gets status 409.
-	Import func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error)
+	Import func(ctx context.Context, r io.Reader, o transfer.ImportOptions) (transfer.Imported, error)
 	// Adding returns the number of the crawl to which an Action adds URLs, and keeps it valid until done
 	// is called. Set it to serve.Service.AddingTo where crawls have names. Nil: crawls have numbers only.
 	Adding func(CrawlID) (number uint32, done func(), err error)

@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // Imported is the result of an import.
 type Imported struct {
-	frontier.Imported
+	transfer.Imported
 	// Faults describe the first bad lines of a list.
 	Faults []string `json:"faults,omitempty"`
 }
@@ -28,7 +28,7 @@ const faultsAtMost = 10
 // the URLs of a list.
 func (c *Console) takeIn(ctx context.Context, r io.Reader) (x Imported, err error) {
 	in := bufio.NewReader(r)
-	var o frontier.ImportOptions
+	var o transfer.ImportOptions
 	list := isList(in)
 	if list {
 		o.SkipBad, o.Normalize = true, c.o.Normalize
@@ -39,7 +39,7 @@ func (c *Console) takeIn(ctx context.Context, r io.Reader) (x Imported, err erro
 	}
 	var others []error
 	for _, err := range joined(err) {
-		line, ok := errors.AsType[*frontier.LineError](err)
+		line, ok := errors.AsType[*transfer.LineError](err)
 		switch {
 		case !ok:
 			others = append(others, err)
@@ -50,11 +50,11 @@ func (c *Console) takeIn(ctx context.Context, r io.Reader) (x Imported, err erro
 	return x, errors.Join(others...)
 }
 
-func (c *Console) imports(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
+func (c *Console) imports(ctx context.Context, r io.Reader, o transfer.ImportOptions) (transfer.Imported, error) {
 	if c.o.Import != nil {
 		return c.o.Import(ctx, r, o)
 	}
-	return c.f.Import(ctx, r, o)
+	return transfer.Import(ctx, c.f, r, o)
 }
 
 // isList reports whether the first line is not that of an export.

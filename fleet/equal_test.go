@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 var equalSeeds = flag.Int("frontier.equal", 3, "seeds of TestTakeoversKeepEverything")
@@ -141,7 +142,7 @@ func (x *life) work(steps int) {
 // blocks.
 func (x *life) exported() []string {
 	var b strings.Builder
-	err := x.f.Export(x.t.Context(), &b, frontier.ExportOptions{})
+	err := transfer.Export(x.t.Context(), x.f, &b, transfer.ExportOptions{})
 	require.NoError(x.t, err)
 	require.NoError(x.t, x.f.Check())
 	var lines []string

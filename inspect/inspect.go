@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/gather"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -62,8 +63,9 @@ type source interface {
 	Yield() // gives the lock up for a moment
 
 	Core() *mercator.Core
-	Last() int64  // the present time; with the lock
-	Closed() bool // with the lock
+	Last() int64                // the present time; with the lock
+	Closed() bool               // with the lock
+	Abandoned() context.Context // ends when no call waits for the Spill any more
 	Wall(moment int64) time.Time
 	Day(date int64) time.Time
 	Options() *frontier.Options
@@ -93,7 +95,7 @@ type source interface {
 	ReadOutdated()
 	ListTimed() *timed.List
 	EachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error)
-	Scan(ctx context.Context, s scope.Scope, take func(q *storage.Queue, due int64, body []byte) error) error
+	Gather() gather.Frontier
 	Settle(ctx context.Context) error
 
 	StoreFailed(what string, err error) // an event

@@ -16,8 +16,10 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/gather"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/view"
 	"github.com/seed-7440039f/frontier/scope"
@@ -236,7 +238,14 @@ func (v *Inspector) scan(ctx context.Context, s scope.Scope, to chan<- []StoredU
 			return ctx.Err()
 		}
 	}
-	err := v.f.Scan(ctx, s, func(q *storage.Queue, due int64, body []byte) error {
+	if _, ok := s.Crawl(); !ok {
+		of, err := v.f.Spelled(s)
+		if err != nil {
+			return fmt.Errorf("frontier: scan: %w", err)
+		}
+		s = scope.Of(of)
+	}
+	take := func(q *storage.Queue, due int64, body []byte) error {
 		if _, err := record.Decode(body); err != nil {
 			return &frontier.CorruptError{Err: err}
 		}
@@ -249,7 +258,8 @@ func (v *Inspector) scan(ctx context.Context, s scope.Scope, to chan<- []StoredU
 			return nil
 		}
 		return send()
-	})
+	}
+	_, err := patience.InTime(ctx, v.f.Abandoned(), func() (none struct{}, err error) { return none, gather.Scan(ctx, v.f.Gather(), s, take) })
 	if err != nil {
 		return err
 	}

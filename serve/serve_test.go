@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // served is a Service behind a server on loopback.
@@ -484,10 +485,10 @@ func TestOperatorsRequests(t *testing.T) {
 	z := serve(t, Options{})
 	z.ok("POST", "/v1/urls", `{"url":"http://z.example/","crawl":"sport"}`+"\n"+`{"url":"http://z.example/","crawl":"art"}`)
 	assert.Contains(t, z.problem(409, "conflict", "POST", "/v1/import", export), `is crawl "art" here, and "news" in the export`)
-	_, err = z.s.Import(t.Context(), strings.NewReader(export), frontier.ImportOptions{})
+	_, err = z.s.Import(t.Context(), strings.NewReader(export), transfer.ImportOptions{})
 	require.ErrorIs(t, err, console.ErrConflict)
 	assert.EqualValues(t, 2, z.ok("GET", "/v1/stats", "")["waiting"], "nothing was imported")
-	_, err = z.s.f.Import(t.Context(), strings.NewReader(`{"value":"crawl/late","data":"OQ=="}`+"\n"+`{"value":"next-crawl","data":"MTA="}`+"\n"), frontier.ImportOptions{})
+	_, err = transfer.Import(t.Context(), z.s.f, strings.NewReader(`{"value":"crawl/late","data":"OQ=="}`+"\n"+`{"value":"next-crawl","data":"MTA="}`+"\n"), transfer.ImportOptions{})
 	require.NoError(t, err)
 	z.ok("POST", "/v1/urls", `{"url":"http://z.example/","crawl":"late"}`+"\n"+`{"url":"http://z.example/","crawl":"later"}`)
 	assert.EqualValues(t, 9, z.ok("GET", "/v1/crawls/late", "")["number"])

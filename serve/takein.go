@@ -11,21 +11,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/scope"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
-// Import wraps Frontier.Import. It also imports names of crawls. If they contradict the current ones, its
+// Import wraps transfer.Import. It also imports names of crawls. If they contradict the current ones, its
 // error wraps console.ErrConflict. It refuses values that Options.CheckValue, or the Service itself,
 // cannot read. URLs of a plain list go to DefaultCrawl unless o.Crawl names another. It ignores the Check
 // functions of o.
-func (s *Service) Import(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
+func (s *Service) Import(ctx context.Context, r io.Reader, o transfer.ImportOptions) (transfer.Imported, error) {
 	home, _ := s.Crawl(DefaultCrawl)
 	o.Crawl = cmp.Or(o.Crawl, home)
 	in := &takenIn{s: s, given: names{crawl: map[string]uint32{}, name: map[uint32]string{}}}
 	o.CheckValue, o.CheckCrawl = in.checkValue, in.checkCrawl
-	x, err := s.f.Import(ctx, r, o)
+	x, err := transfer.Import(ctx, s.f, r, o)
 	ctx = context.WithoutCancel(ctx)
 	err = errors.Join(err, s.loadNames(ctx), s.keepNext())
 	_, moved := in.given.crawl[DefaultCrawl]

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // exportOf is an export of some lines.
@@ -96,7 +97,7 @@ func TestANumberIsNotGivenAgainAfterAnImport(t *testing.T) {
 	}
 	_, err = s.ForgetCrawl(t.Context(), "b")
 	require.NoError(t, err)
-	_, err = s.Import(t.Context(), strings.NewReader(exportOf(valueLine("crawl/a", "1"), valueLine("next-crawl", "2"))), frontier.ImportOptions{})
+	_, err = s.Import(t.Context(), strings.NewReader(exportOf(valueLine("crawl/a", "1"), valueLine("next-crawl", "2"))), transfer.ImportOptions{})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	s, err = New(f, Options{})
@@ -112,7 +113,7 @@ func TestANumberIsNotGivenAgainAfterAnImport(t *testing.T) {
 func TestDEFAULTIsForgottenDuringAnImport(t *testing.T) {
 	x := serve(t, Options{})
 	list := forgetting{x, strings.NewReader("http://a.example/\n")}
-	_, err := x.s.Import(t.Context(), &list, frontier.ImportOptions{SkipBad: true})
+	_, err := x.s.Import(t.Context(), &list, transfer.ImportOptions{SkipBad: true})
 	require.NoError(t, err)
 	assert.Zero(t, x.ok("GET", "/v1/stats", "")["waiting"])
 }

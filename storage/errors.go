@@ -14,7 +14,7 @@ var ErrClosed = errors.New("frontier: closed")
 // process uses the folder.
 var ErrInUse = errors.New("frontier: store in use")
 
-// ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by Import for an
+// ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by transfer.Import for an
 // export, whose format this version cannot read. The data is not damaged: the version that wrote it
 // can read it.
 var ErrVersion = errors.New("frontier: another version's format")

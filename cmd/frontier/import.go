@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // input opens the file that a command names, or the standard input.
@@ -85,8 +86,8 @@ func checkFirst(ctx context.Context, lines *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Import(ctx, strings.NewReader(string(first)+"\n{\"end\":1}\n"), frontier.ImportOptions{})
-	if wrong, ok := errors.AsType[*frontier.LineError](err); ok {
+	_, err = transfer.Import(ctx, f, strings.NewReader(string(first)+"\n{\"end\":1}\n"), transfer.ImportOptions{})
+	if wrong, ok := errors.AsType[*transfer.LineError](err); ok {
 		err = wrong // the first
 	}
 	return join(err, f.Close())

@@ -29,6 +29,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/incremental"
 	"github.com/seed-7440039f/frontier/recrawl"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // restless serves hosts of pages that change at different rates. Once it holds, it
@@ -167,7 +168,7 @@ func left(t *testing.T, dir string) (urls map[string]known, price float64) {
 	defer func() { require.NoError(t, f.Close()) }()
 	require.NoError(t, r.Attach(context.Background(), f))
 	var out bytes.Buffer
-	require.NoError(t, f.Export(context.Background(), &out, frontier.ExportOptions{NoMarks: true}))
+	require.NoError(t, transfer.Export(context.Background(), f, &out, transfer.ExportOptions{NoMarks: true}))
 	urls = map[string]known{}
 	for s := bufio.NewScanner(&out); s.Scan(); {
 		var line struct {

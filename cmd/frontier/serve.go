@@ -38,6 +38,7 @@ import (
 	"github.com/seed-7440039f/frontier/metrics"
 	frontierserve "github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/transfer"
 	"github.com/seed-7440039f/frontier/urlfrontier"
 )
 
@@ -377,7 +378,7 @@ func (s *server) serve(ctx context.Context, x crossing.Served, log *slog.Logger)
 	}
 	con, err := console.New(f, console.Options{
 		Operator: operator,
-		Import: func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
+		Import: func(ctx context.Context, r io.Reader, o transfer.ImportOptions) (transfer.Imported, error) {
 			return service.Import(ctx, r, o)
 		},
 		Changed: func(ctx context.Context, list io.Reader, at time.Time) (changefeed.Result, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // fetched ends all leases that the parts hand out, and returns how many.
@@ -65,7 +65,7 @@ func TestLimitsOfImportsAreDivided(t *testing.T) {
 	used := 0
 	for _, p := range x.parts {
 		var b strings.Builder
-		require.NoError(t, p.f.Export(t.Context(), &b, frontier.ExportOptions{}))
+		require.NoError(t, transfer.Export(t.Context(), p.f, &b, transfer.ExportOptions{}))
 		_, counts, _ := strings.Cut(b.String(), `{"used":"all"`)
 		_, counts, _ = strings.Cut(counts, `"served":`)
 		n := 0

@@ -157,13 +157,21 @@ func (s *Core) Reopen(at int64) {
 // StartOfHost is the time before which a host is left alone because the store was opened after a crash, as far
 // as delays say that do not depend on what was learned of it.
 func (s *Core) StartOfHost(host string) int64 {
-	if s.ReopenedAt == NotReopened || s.Cfg.Rules == nil {
+	if s.ReopenedAt == NotReopened {
 		return s.StartsAt
 	}
-	if d := s.Cfg.Rules.Delay(host); d != nil {
+	if d := s.ruledDelay(host); d != nil {
 		return max(s.StartsAt, s.ReopenedAt+int64(d.Max()))
 	}
 	return s.StartsAt
+}
+
+// ruledDelay returns the policy that rules give a host, or nil.
+func (s *Core) ruledDelay(host string) OwnPolicy {
+	if s.Cfg.Rules == nil {
+		return nil
+	}
+	return s.Cfg.Rules.Delay(host)
 }
 
 // StartAfter is the time before which a host with the given gap between contacts may not
@@ -284,9 +292,8 @@ func (s *Core) Note(id uint32, due int64, why Why, now int64) (storage.Row, bool
 	return s.HostRow(id, due, why), true
 }
 
-// ClosingRow returns the row that a host needs when the frontier is closed, if it has not got it. delay
-// is the longest delay of a host.
-func (s *Core) ClosingRow(id uint32, now int64, delay func(host string) int64) (storage.Row, bool) {
+// ClosingRow returns the row that a host needs when the frontier is closed, if it has not got it.
+func (s *Core) ClosingRow(id uint32, now int64) (storage.Row, bool) {
 	h := s.Hosts.At(id)
 	if h.NameLen == 0 {
 		return storage.Row{}, false
@@ -295,11 +302,9 @@ func (s *Core) ClosingRow(id uint32, now int64, delay func(host string) int64) (
 	for lease := range s.LeasesOf(id) {
 		// Its contact may go on: it counts as contacted now.
 		l := s.Leases.At(lease)
-		longest := delay(string(s.Name(h)))
-		if at := now + max(longest, s.LearnedGap(id)); at > due {
+		if at := s.ContactedNow(id, now); at > due {
 			due, why = at, WhyReopened
 		}
-		s.LeasedTrouble(id, longest, now)
 		for _, g := range [...]uint32{l.Group, h.Group, l.OldGroup} {
 			if g != 0 {
 				s.StampGroup(g, now+s.Longest(s.Groups.At(g)), now)
@@ -335,11 +340,17 @@ func (s *Core) assumed(id uint32) int64 {
 	return at
 }
 
-// LeasedTrouble notes that a host's lease counts as a contact that ends now: see FreeFrom.
-func (s *Core) LeasedTrouble(id uint32, longest, now int64) {
-	if h := s.Hosts.At(id); h.Has(Troubled) {
+// ContactedNow notes that a host's lease counts as a contact that ends now (see FreeFrom), and returns until
+// when the host is left alone then.
+func (s *Core) ContactedNow(id uint32, now int64) (until int64) {
+	h, longest := s.Hosts.At(id), s.Cfg.MaxDelay
+	if d := s.ruledDelay(hostkey.String(s.NameOf(id))); d != nil {
+		longest = int64(d.Max())
+	}
+	if h.Has(Troubled) {
 		s.FreeFrom(id, now+max(longest, h.CrawlDelayNs()))
 	}
+	return now + max(longest, s.LearnedGap(id))
 }
 
 // RestateRows returns the rows of hosts whose times on disk are wrong because the clock was set, of up

@@ -210,5 +210,5 @@ func (r *Ranges) Size() int64 {
 	return int64(len(r.at)) * 48
 }
 
-// Source returns what package inspect needs of a *frontier.Frontier. The root sets it.
+// Source returns what packages inspect and transfer need of a *frontier.Frontier. The root sets it.
 var Source func(f any) any

@@ -13,14 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/recrawl"
 	"github.com/seed-7440039f/frontier/recrawl/adapter"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // perSecond is the budget: 40 fetches a day.
@@ -153,7 +155,7 @@ type line struct {
 // pages are all pages of the frontier in order of their times.
 func (c *crawl) pages() (pages []line) {
 	var out bytes.Buffer
-	require.NoError(c, c.f.Export(context.Background(), &out, frontier.ExportOptions{}))
+	require.NoError(c, transfer.Export(context.Background(), c.f, &out, transfer.ExportOptions{}))
 	for d := json.NewDecoder(&out); d.More(); {
 		var l line
 		require.NoError(c, d.Decode(&l))

@@ -15,6 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
@@ -24,8 +27,7 @@ import (
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // Each call whose context has ended says so, and does nothing.
@@ -46,9 +48,9 @@ func TestContextThatHasEnded(t *testing.T) {
 				return err
 			},
 			"Upcoming": func() error { _, err := inspect.New(w.F).Upcoming(ctx, 3, true); return err },
-			"Export":   func() error { return w.F.Export(ctx, io.Discard, frontier.ExportOptions{}) },
+			"Export":   func() error { return transfer.Export(ctx, w.F, io.Discard, transfer.ExportOptions{}) },
 			"Import": func() error {
-				_, err := w.F.Import(ctx, strings.NewReader("http://a.example/3\n"), frontier.ImportOptions{})
+				_, err := transfer.Import(ctx, w.F, strings.NewReader("http://a.example/3\n"), transfer.ImportOptions{})
 				return err
 			},
 			"Leases": func() (got error) {

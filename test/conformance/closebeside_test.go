@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // gatedSpill is a Spill some of whose calls wait, or all of whose calls take time.
@@ -358,8 +359,8 @@ var besides = []beside{
 		var b bytes.Buffer
 		from := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
 		from.AddMany("a.example", 100)
-		require.NoError(t, from.F.Export(context.Background(), &b, frontier.ExportOptions{}))
-		_, _ = w.F.Import(context.Background(), &b, frontier.ImportOptions{})
+		require.NoError(t, transfer.Export(context.Background(), from.F, &b, transfer.ExportOptions{}))
+		_, _ = transfer.Import(context.Background(), w.F, &b, transfer.ImportOptions{})
 	}},
 	{name: "URLs are listed", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *harness.World) {
 		for _, err := range inspect.New(w.F).URLs(context.Background(), scope.All(), "") {
@@ -388,7 +389,7 @@ var besides = []beside{
 func moves(_ *testing.T, w *harness.World) { _ = hook.Of(w.F).MoveNow(true) }
 
 func exports(t *testing.T, w *harness.World) {
-	saysItIsClosed(t, w.F.Export(context.Background(), io.Discard, frontier.ExportOptions{}))
+	saysItIsClosed(t, transfer.Export(context.Background(), w.F, io.Discard, transfer.ExportOptions{}))
 }
 
 func hinted(t *testing.T, w *harness.World) {

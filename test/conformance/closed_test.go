@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // After Close every call fails with ErrClosed, and those that cannot fail answer.
@@ -58,8 +60,8 @@ func TestEveryCallAfterClose(t *testing.T) {
 		two("Host")(inspect.New(f).Host(ctx, "a.example"))
 		two("Status")(inspect.New(f).Status(ctx, frontier.Entry{URL: "http://a.example/1"}))
 		two("Upcoming")(inspect.New(f).Upcoming(ctx, 3, true))
-		errs["Export"] = f.Export(ctx, &strings.Builder{}, frontier.ExportOptions{})
-		two("Import")(f.Import(ctx, strings.NewReader("http://a.example/"), frontier.ImportOptions{}))
+		errs["Export"] = transfer.Export(ctx, f, &strings.Builder{}, transfer.ExportOptions{})
+		two("Import")(transfer.Import(ctx, f, strings.NewReader("http://a.example/"), transfer.ImportOptions{}))
 		errs["Drain"] = f.Drain(ctx)
 		for _, err := range inspect.New(f).URLs(ctx, s, "") {
 			errs["URLs"] = err

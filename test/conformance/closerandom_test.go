@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 var closeRounds = flag.Int("frontier.closes", 4, "how often a frontier is closed beside everything")
@@ -236,9 +237,9 @@ func (c *bustle) begins(r *rand.Rand) {
 			_, err := c.f.Add(bg, es...)
 			return err
 		},
-		func(*rand.Rand) error { return c.f.Export(bg, io.Discard, frontier.ExportOptions{}) },
+		func(*rand.Rand) error { return transfer.Export(bg, c.f, io.Discard, transfer.ExportOptions{}) },
 		func(r *rand.Rand) error {
-			_, err := c.f.Import(bg, bytes.NewReader(nil), frontier.ImportOptions{})
+			_, err := transfer.Import(bg, c.f, bytes.NewReader(nil), transfer.ImportOptions{})
 			return err
 		},
 		func(r *rand.Rand) error {

@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // Whatever names a URL may spell it in any way: it is one URL. An Import has the forms already.
@@ -50,7 +52,7 @@ func TestOneURLHasOneForm(t *testing.T) {
 		n, err = w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/" + strings.Repeat("x", frontier.MaxURL)})
 		require.Zero(t, n)
 		require.Len(t, frontier.EntryErrors(err), 1)
-		_, err = w.F.Import(t.Context(), strings.NewReader("http://a.example/%7ex\n"), frontier.ImportOptions{})
+		_, err = transfer.Import(t.Context(), w.F, strings.NewReader("http://a.example/%7ex\n"), transfer.ImportOptions{})
 		require.NoError(t, err)
 		require.ElementsMatch(t, []string{form, "http://c.example/", "http://a.example/%7ex"}, w.Rest())
 	})
@@ -75,7 +77,7 @@ func TestNormalizeRefuses(t *testing.T) {
 		require.ErrorIs(t, bad[0], mine)
 		require.Equal(t, "relative", bad[1].URL, "as given")
 		var out bytes.Buffer
-		err = w.F.Export(t.Context(), &out, frontier.ExportOptions{})
+		err = transfer.Export(t.Context(), w.F, &out, transfer.ExportOptions{})
 		require.NoError(t, err)
 		require.Contains(t, out.String(), `"http://a.example/"`)
 		require.Equal(t, []string{"http://a.example/"}, w.Rest())

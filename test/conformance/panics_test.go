@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // trap is all of a user's code. What is named panics, or exits its goroutine.
@@ -93,7 +94,7 @@ var trapCalls = map[string]func(*harness.World, frontier.Lease) error{
 		return err
 	},
 	"Import": func(w *harness.World, _ frontier.Lease) error {
-		_, err := w.F.Import(context.Background(), strings.NewReader(`{"url":"http://new.example/"}`+"\n"), frontier.ImportOptions{})
+		_, err := transfer.Import(context.Background(), w.F, strings.NewReader(`{"url":"http://new.example/"}`+"\n"), transfer.ImportOptions{})
 		return err
 	},
 	"Status": func(w *harness.World, _ frontier.Lease) error {

@@ -13,13 +13,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // stuck is a call that waits for the disk.
@@ -140,10 +142,10 @@ var stuckCalls = []stuck{
 		return errors.New("all were read")
 	}},
 	{name: "Export", holds: "Records", own: true, ready: inBlocks, calls: func(ctx context.Context, w *harness.World) error {
-		return w.F.Export(ctx, io.Discard, frontier.ExportOptions{})
+		return transfer.Export(ctx, w.F, io.Discard, transfer.ExportOptions{})
 	}},
 	{name: "Import", holds: "Commit", own: true, calls: func(ctx context.Context, w *harness.World) error {
-		_, err := w.F.Import(ctx, strings.NewReader(`{"url":"http://a.example/"}`+"\n"), frontier.ImportOptions{})
+		_, err := transfer.Import(ctx, w.F, strings.NewReader(`{"url":"http://a.example/"}`+"\n"), transfer.ImportOptions{})
 		return err
 	}},
 	{name: "Drain", holds: "Load", own: true, ready: func(t *testing.T, w *harness.World) {
@@ -286,7 +288,7 @@ func TestExportLeavesItsWriter(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		var out bytes.Buffer
-		require.ErrorIs(t, w.F.Export(ctx, &out, frontier.ExportOptions{}), context.DeadlineExceeded)
+		require.ErrorIs(t, transfer.Export(ctx, w.F, &out, transfer.ExportOptions{}), context.DeadlineExceeded)
 		n := out.Len()
 		s.open()
 		time.Sleep(time.Second)

@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
@@ -16,8 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // everywhere are the same URLs on some hosts, in some crawls: one that waits, and one
@@ -242,9 +244,9 @@ func TestMalformedForgottenLines(t *testing.T) {
 		`{"forgotten":"all","number":281474976710656}`:      "want 1 to",
 		`{"forgotten":"host","name":"a","number":1,"x":""}`: "there is no such member",
 	} {
-		_, err := w.F.Import(t.Context(), strings.NewReader(header+"\n"+line+"\n{\"end\":2}\n"), frontier.ImportOptions{})
+		_, err := transfer.Import(t.Context(), w.F, strings.NewReader(header+"\n"+line+"\n{\"end\":2}\n"), transfer.ImportOptions{})
 		require.ErrorContains(t, err, want, line)
 	}
-	_, err := w.F.Import(t.Context(), strings.NewReader(`{"forgotten":"all","number":1}`), frontier.ImportOptions{})
+	_, err := transfer.Import(t.Context(), w.F, strings.NewReader(`{"forgotten":"all","number":1}`), transfer.ImportOptions{})
 	require.ErrorContains(t, err, "without a header")
 }

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // A URL keeps its Host through retries, later visits, reopening, export and import, and it need not
@@ -104,7 +106,7 @@ func TestHostsOfEntriesAreChecked(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		_, err = inspect.New(w.F).Status(t.Context(), frontier.Entry{URL: "x", Host: host})
 		require.ErrorContains(t, err, want)
-		_, err = w.F.Import(t.Context(), strings.NewReader(`{"url":"x","host":"`+host+`"}`+"\n"), frontier.ImportOptions{})
+		_, err = transfer.Import(t.Context(), w.F, strings.NewReader(`{"url":"x","host":"`+host+`"}`+"\n"), transfer.ImportOptions{})
 		require.ErrorContains(t, err, want)
 	}
 	_, err := w.F.Add(t.Context(), frontier.Entry{Host: "a.example"})

@@ -12,13 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // controlsOf gives each control that names a scope and a host the name.
@@ -141,7 +143,7 @@ func TestSpellingsOfNames(t *testing.T) {
 						if s == scope.Domain(name) {
 							line = strings.Replace(line, "host", "domain", 1)
 						}
-						_, err := w.F.Import(t.Context(), strings.NewReader(line), frontier.ImportOptions{})
+						_, err := transfer.Import(t.Context(), w.F, strings.NewReader(line), transfer.ImportOptions{})
 						require.NoError(t, err)
 						require.Equal(t, inspect.ReasonPaused, w.Info(name).Reason)
 						require.NoError(t, w.F.Clear(s))
@@ -186,15 +188,15 @@ func TestSpellingsOfOneMachine(t *testing.T) {
 func TestImportedNamesThatNoHostHas(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{})
 	text := "http://a.example/\n" + `{"rule":"host","name":"a.example:80","paused":"on"}`
-	done, err := w.F.Import(t.Context(), strings.NewReader(text), frontier.ImportOptions{})
-	var line *frontier.LineError
+	done, err := transfer.Import(t.Context(), w.F, strings.NewReader(text), transfer.ImportOptions{})
+	var line *transfer.LineError
 	require.ErrorAs(t, err, &line)
 	require.EqualValues(t, 2, line.Line)
 	require.ErrorContains(t, err, `want "a.example"`)
 	require.Zero(t, done)
-	done, err = w.F.Import(t.Context(), strings.NewReader(text), frontier.ImportOptions{SkipBad: true})
+	done, err = transfer.Import(t.Context(), w.F, strings.NewReader(text), transfer.ImportOptions{SkipBad: true})
 	require.ErrorAs(t, err, &line)
-	require.Equal(t, frontier.Imported{Lines: 2, Bad: 1, URLs: 1}, done)
+	require.Equal(t, transfer.Imported{Lines: 2, Bad: 1, URLs: 1}, done)
 }
 
 // Who makes host keys himself names hosts as he likes.

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // valuesOf returns all values whose keys begin with prefix.
@@ -90,8 +92,8 @@ func TestValuesThatAreRefused(t *testing.T) {
 		_, err = w.F.Values(ended, "")
 		require.ErrorIs(t, err, context.Canceled)
 		for _, line := range []string{`{"value":"k"}`, `{"value":"","data":"eA=="}`, `{"value":"k","data":"?"}`, `{"value":"k","value64":"aw==","data":""}`} {
-			_, err := w.F.Import(ctx, strings.NewReader(line+"\n"), frontier.ImportOptions{})
-			var bad *frontier.LineError
+			_, err := transfer.Import(ctx, w.F, strings.NewReader(line+"\n"), transfer.ImportOptions{})
+			var bad *transfer.LineError
 			require.ErrorAs(t, err, &bad, line)
 		}
 		require.Empty(t, valuesOf(t, w.F, ""))

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
@@ -18,7 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // ledger is what a caller knows of its URLs, from what calls returned.
@@ -249,7 +251,7 @@ func (g *ledger) look() {
 			return err
 		},
 		func() error { _, err := inspect.New(g.w.F).Upcoming(ctx, 3, true); return err },
-		func() error { return g.w.F.Export(ctx, io.Discard, frontier.ExportOptions{}) },
+		func() error { return transfer.Export(ctx, g.w.F, io.Discard, transfer.ExportOptions{}) },
 		func() error {
 			for _, err := range inspect.New(g.w.F).URLs(ctx, scope.All(), "") {
 				if err != nil {

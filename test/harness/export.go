@@ -12,23 +12,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/scope"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // Export returns what Export writes.
 func (w *World) Export() string {
 	w.Helper()
 	var b bytes.Buffer
-	require.NoError(w, w.F.Export(context.Background(), &b, frontier.ExportOptions{TempDir: w.TempDir(), Memory: 64 << 10}))
+	require.NoError(w, transfer.Export(context.Background(), w.F, &b, transfer.ExportOptions{TempDir: w.TempDir(), Memory: 64 << 10}))
 	return b.String()
 }
 
 // Imported returns a new world into which the export was imported.
-func (w *World) Imported(text string) frontier.Imported {
+func (w *World) Imported(text string) transfer.Imported {
 	w.Helper()
-	done, err := w.F.Import(context.Background(), strings.NewReader(text), frontier.ImportOptions{})
+	done, err := transfer.Import(context.Background(), w.F, strings.NewReader(text), transfer.ImportOptions{})
 	require.NoError(w, err)
 	return done
 }

@@ -14,10 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // peak watches what memory the process holds of its own.
@@ -79,7 +81,7 @@ func TestExportOfMany(t *testing.T) {
 	tell("Add, 1,000 at a time", at, cpu, before, p)
 
 	export := func(f *frontier.Frontier, w io.Writer) {
-		require.NoError(t, f.Export(ctx, w, frontier.ExportOptions{TempDir: dir}))
+		require.NoError(t, transfer.Export(ctx, f, w, transfer.ExportOptions{TempDir: dir}))
 	}
 	out, err := os.Create(file)
 	require.NoError(t, err)
@@ -97,7 +99,7 @@ func TestExportOfMany(t *testing.T) {
 	defer in.Close()
 	g := open("second")
 	at, cpu, before, p = time.Now(), harness.CPUTime(), harness.ResidentMemory(), new(peak).watch()
-	done, err := g.Import(ctx, in, frontier.ImportOptions{})
+	done, err := transfer.Import(ctx, g, in, transfer.ImportOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, n, done.URLs)
 	tell("Import, checked first", at, cpu, before, p)

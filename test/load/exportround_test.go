@@ -13,14 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // Export, import into an empty frontier, export again: the same bytes except for the time of the
@@ -141,7 +143,7 @@ func TestExportShowsOneMoment(t *testing.T) {
 				require.NoError(t, hook.Of(f).MoveNow(true))
 			}
 			var b bytes.Buffer
-			require.NoError(t, f.Export(ctx, &b, frontier.ExportOptions{}))
+			require.NoError(t, transfer.Export(ctx, f, &b, transfer.ExportOptions{}))
 			urls := harness.LinesOf(b.String(), "url")
 			require.Len(t, urls, chains)
 			done, known := 0, 0
@@ -205,22 +207,22 @@ func TestExportEndsEarly(t *testing.T) {
 		w.Varied()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, w.F.Export(ctx, io.Discard, frontier.ExportOptions{}), context.Canceled)
+		require.ErrorIs(t, transfer.Export(ctx, w.F, io.Discard, transfer.ExportOptions{}), context.Canceled)
 		full := errors.New("no room")
-		require.ErrorIs(t, w.F.Export(t.Context(), writeHook{func() error { return full }}, frontier.ExportOptions{}), full)
-		require.Error(t, w.F.Export(t.Context(), io.Discard, frontier.ExportOptions{Memory: 1}))
+		require.ErrorIs(t, transfer.Export(t.Context(), w.F, writeHook{func() error { return full }}, transfer.ExportOptions{}), full)
+		require.Error(t, transfer.Export(t.Context(), w.F, io.Discard, transfer.ExportOptions{Memory: 1}))
 		if w.Machine != nil {
 			require.NoError(t, hook.Of(w.F).MoveNow(true))
 			w.Machine.Faults.FailFrom(spilltest.Read, 3, full)
 			var b bytes.Buffer
-			require.ErrorIs(t, w.F.Export(t.Context(), &b, frontier.ExportOptions{}), full)
+			require.ErrorIs(t, transfer.Export(t.Context(), w.F, &b, transfer.ExportOptions{}), full)
 			assert.NotContains(t, b.String(), `{"end"`)
 			w.Machine.Faults.Heal()
 		}
 		require.NoError(t, w.F.Check())
 		require.NoError(t, w.F.Close())
-		require.ErrorIs(t, w.F.Export(t.Context(), io.Discard, frontier.ExportOptions{}), frontier.ErrClosed)
-		_, err := w.F.Import(t.Context(), strings.NewReader("http://a.example/"), frontier.ImportOptions{})
+		require.ErrorIs(t, transfer.Export(t.Context(), w.F, io.Discard, transfer.ExportOptions{}), frontier.ErrClosed)
+		_, err := transfer.Import(t.Context(), w.F, strings.NewReader("http://a.example/"), transfer.ImportOptions{})
 		require.ErrorIs(t, err, frontier.ErrClosed)
 	})
 }
@@ -237,10 +239,10 @@ func TestCloseEndsAnExport(t *testing.T) {
 	begun, closed := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	go func() { <-begun; _ = w.F.Close(); close(closed) }()
-	err = w.F.Export(t.Context(), writeHook{func() error {
+	err = transfer.Export(t.Context(), w.F, writeHook{func() error {
 		once.Do(func() { close(begun); <-w.Closing() })
 		return nil
-	}}, frontier.ExportOptions{})
+	}}, transfer.ExportOptions{})
 	require.ErrorIs(t, err, frontier.ErrClosed)
 	<-closed
 }
@@ -267,6 +269,6 @@ func TestExportLeavesTheGroupsOfRestingHostsOut(t *testing.T) {
 	w.Reopen()
 	w.Clock.Advance(time.Minute)
 	var b bytes.Buffer
-	require.NoError(t, w.F.Export(t.Context(), &b, frontier.ExportOptions{}))
+	require.NoError(t, transfer.Export(t.Context(), w.F, &b, transfer.ExportOptions{}))
 	require.Equal(t, []string{`{"host":"b.example","joined":"b.example"}`}, harness.LinesOf(b.String(), "host"))
 }

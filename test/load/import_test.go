@@ -9,14 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // A frontier keeps what it has: known URLs stay as they are, and marks under
@@ -57,9 +59,9 @@ func TestImportIntoAnother(t *testing.T) {
 
 func TestImportOfAList(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
-		done, err := w.F.Import(t.Context(), strings.NewReader("\xef\xbb\xbf# seeds\r\nhttp://a.example/ # one\r\n\n  <http://b.example/> \n{\"url\":\"http://c.example/\",\"priority\":3}\nhttp://a.example/"), frontier.ImportOptions{Crawl: 7})
+		done, err := transfer.Import(t.Context(), w.F, strings.NewReader("\xef\xbb\xbf# seeds\r\nhttp://a.example/ # one\r\n\n  <http://b.example/> \n{\"url\":\"http://c.example/\",\"priority\":3}\nhttp://a.example/"), transfer.ImportOptions{Crawl: 7})
 		require.NoError(t, err)
-		assert.Equal(t, frontier.Imported{Lines: 6, URLs: 3, KnownURLs: 1}, done)
+		assert.Equal(t, transfer.Imported{Lines: 6, URLs: 3, KnownURLs: 1}, done)
 		assert.Equal(t, []string{
 			`{"url":"http://a.example/","crawl":7,"priority":8}`,
 			`{"url":"http://b.example/","crawl":7,"priority":8}`,
@@ -72,18 +74,18 @@ func TestImportsThatTheProgramChecks(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 		text := `{"value":"bad","data":"eA=="}` + "\n" + `{"url":"http://a.example/","crawl":3}` + "\nhttp://b.example/\n"
 		var crawls []uint32
-		o := frontier.ImportOptions{Crawl: 4, CheckValue: func(key string, v []byte) error {
+		o := transfer.ImportOptions{Crawl: 4, CheckValue: func(key string, v []byte) error {
 			assert.Equal(t, "x", string(v))
 			return errors.New("is " + key)
 		}, CheckCrawl: func(id uint32) error { crawls = append(crawls, id); return errors.New("is no crawl") }}
-		done, err := w.F.Import(t.Context(), strings.NewReader(text), o)
+		done, err := transfer.Import(t.Context(), w.F, strings.NewReader(text), o)
 		require.ErrorContains(t, err, "is bad")
 		require.ErrorContains(t, err, "is no crawl")
 		assert.Zero(t, done.URLs)
 		o.SkipBad = true
-		done, err = w.F.Import(t.Context(), strings.NewReader(text), o)
+		done, err = transfer.Import(t.Context(), w.F, strings.NewReader(text), o)
 		require.ErrorContains(t, err, "is bad")
-		assert.Equal(t, frontier.Imported{Lines: 3, Bad: 2, URLs: 1}, done)
+		assert.Equal(t, transfer.Imported{Lines: 3, Bad: 2, URLs: 1}, done)
 		assert.Equal(t, []uint32{3, 3}, crawls, "that of a list is none of a line")
 	})
 }
@@ -142,15 +144,15 @@ func TestMalformedImports(t *testing.T) {
 				before := harness.Timeless(w.Export())
 				good := int64(strings.Count(c.text, "http://good.example/"))
 				for _, r := range []io.Reader{strings.NewReader(c.text), onlyReader{strings.NewReader(c.text)}} {
-					done, err := w.F.Import(t.Context(), r, frontier.ImportOptions{TempDir: t.TempDir()})
-					var bad *frontier.LineError
+					done, err := transfer.Import(t.Context(), w.F, r, transfer.ImportOptions{TempDir: t.TempDir()})
+					var bad *transfer.LineError
 					require.ErrorAs(t, err, &bad)
 					assert.Equal(t, c.line, bad.Line)
 					assert.ErrorContains(t, err, c.says)
-					assert.Equal(t, frontier.Imported{}, done)
+					assert.Equal(t, transfer.Imported{}, done)
 					require.Equal(t, before, harness.Timeless(w.Export()), "nothing has changed")
 				}
-				done, err := w.F.Import(t.Context(), strings.NewReader(c.text), frontier.ImportOptions{SkipBad: true})
+				done, err := transfer.Import(t.Context(), w.F, strings.NewReader(c.text), transfer.ImportOptions{SkipBad: true})
 				require.ErrorContains(t, err, c.says)
 				assert.EqualValues(t, 1, done.Bad)
 				assert.Equal(t, good, done.URLs, "the rest is imported")
@@ -161,7 +163,7 @@ func TestMalformedImports(t *testing.T) {
 
 func TestImportRefusesNewerVersions(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{})
-	_, err := w.F.Import(t.Context(), strings.NewReader(`{"frontier":2}`), frontier.ImportOptions{SkipBad: true})
+	_, err := transfer.Import(t.Context(), w.F, strings.NewReader(`{"frontier":2}`), transfer.ImportOptions{SkipBad: true})
 	require.ErrorIs(t, err, frontier.ErrVersion)
 }
 
@@ -175,7 +177,7 @@ func TestImportMeetsAFault(t *testing.T) {
 		x.Clock.Set(w.Clock.Now())
 		fault := errors.New("disk fault")
 		x.Machine.Faults.FailNth(spilltest.Write, at, fault)
-		_, err := x.F.Import(t.Context(), strings.NewReader(first), frontier.ImportOptions{})
+		_, err := transfer.Import(t.Context(), x.F, strings.NewReader(first), transfer.ImportOptions{})
 		x.Machine.Faults.Heal()
 		if err != nil {
 			require.ErrorIs(t, err, fault)

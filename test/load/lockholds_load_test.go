@@ -14,14 +14,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/scope"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // A domain of many hosts is listed, paused, let go and deleted while 16 workers
@@ -284,7 +286,7 @@ func (l *holdsLoad) searchOne(n int) {
 		{"pausing and resuming", func() error {
 			return errors.Join(f.Pause(scope.All()), visitsNothing(ctx, f), f.Resume(scope.All()))
 		}},
-		{"exporting", func() error { return f.Export(ctx, io.Discard, frontier.ExportOptions{}) }},
+		{"exporting", func() error { return transfer.Export(ctx, f, io.Discard, transfer.ExportOptions{}) }},
 		{"deleting", func() error { _, err := f.Delete(ctx, scope.Host("one.example")); return err }},
 	} {
 		if strings.Contains(x.what, "disk") && !l.store {

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 func fuzzed(t *testing.T) (*frontier.Frontier, *simclock.Clock) {
@@ -35,7 +37,7 @@ func FuzzImport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, skip bool) {
 		x, _ := fuzzed(t)
 		defer harness.Ended(t, x)
-		done, err := x.Import(t.Context(), bytes.NewReader(text), frontier.ImportOptions{SkipBad: skip})
+		done, err := transfer.Import(t.Context(), x, bytes.NewReader(text), transfer.ImportOptions{SkipBad: skip})
 		s := x.Stats()
 		require.LessOrEqual(t, done.URLs, done.Lines)
 		if err != nil && !skip {
@@ -43,10 +45,10 @@ func FuzzImport(f *testing.F) {
 		}
 		require.Equal(t, done.URLs, s.Waiting+s.Scheduled)
 		var out bytes.Buffer
-		require.NoError(t, x.Export(t.Context(), &out, frontier.ExportOptions{}))
+		require.NoError(t, transfer.Export(t.Context(), x, &out, transfer.ExportOptions{}))
 		y, _ := fuzzed(t)
 		defer harness.Ended(t, y)
-		again, err := y.Import(t.Context(), &out, frontier.ImportOptions{TempDir: t.TempDir()})
+		again, err := transfer.Import(t.Context(), y, &out, transfer.ImportOptions{TempDir: t.TempDir()})
 		require.NoError(t, err)
 		require.Equal(t, done.URLs, again.URLs)
 	})

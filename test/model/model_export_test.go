@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // Export requires that an export has exactly the URLs of the model, and that it
@@ -20,7 +22,7 @@ import (
 func (m *model) Export(t *rapid.T) {
 	export := func(f *frontier.Frontier) string {
 		var b bytes.Buffer
-		require.NoError(t, f.Export(context.Background(), &b, frontier.ExportOptions{}))
+		require.NoError(t, transfer.Export(context.Background(), f, &b, transfer.ExportOptions{}))
 		return b.String()
 	}
 	text := export(m.f)
@@ -65,7 +67,7 @@ func (m *model) Export(t *rapid.T) {
 	o.Spill = nil
 	f, err := frontier.Open(context.Background(), o)
 	require.NoError(t, err)
-	_, err = f.Import(context.Background(), strings.NewReader(text), frontier.ImportOptions{})
+	_, err = transfer.Import(context.Background(), f, strings.NewReader(text), transfer.ImportOptions{})
 	require.NoError(t, err)
 	require.Equal(t, harness.Timeless(text), harness.Timeless(export(f)))
 	require.NoError(t, f.Check())

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 var clockRounds = flag.Int("frontier.clock-rounds", 20, "how many crawls TestClocksThatJump does")
@@ -268,7 +269,7 @@ func TestNextAtOddTimes(t *testing.T) {
 					}
 					w.Fetched(w.Next(), 0, out)
 					require.NoError(t, w.F.Check())
-					require.NoError(t, w.F.Export(context.Background(), io.Discard, frontier.ExportOptions{}))
+					require.NoError(t, transfer.Export(context.Background(), w.F, io.Discard, transfer.ExportOptions{}))
 					if w.Machine != nil {
 						w.Reopen()
 					}
@@ -308,7 +309,7 @@ func TestClocksOfOtherAges(t *testing.T) {
 			w.Fetched(w.Next(), time.Second, frontier.Outcome{Next: at.Add(time.Hour), RetryAfter: time.Hour})
 			w.Fetched(w.Next(), time.Second, frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTimeout})
 			require.NoError(t, w.F.UpdateRule(scope.Host("b.example"), func(r *frontier.Rule) { r.HostLimits = scope.Limits{Served: 1000} }))
-			require.NoError(t, w.F.Export(context.Background(), io.Discard, frontier.ExportOptions{}))
+			require.NoError(t, transfer.Export(context.Background(), w.F, io.Discard, transfer.ExportOptions{}))
 			for _, clean := range []bool{true, false} {
 				if clean {
 					w.Reopen()
@@ -455,7 +456,7 @@ func TestWhatASuspendLeaves(t *testing.T) {
 			return
 		}
 		var file bytes.Buffer
-		require.NoError(t, w.F.Export(t.Context(), &file, frontier.ExportOptions{}))
+		require.NoError(t, transfer.Export(t.Context(), w.F, &file, transfer.ExportOptions{}))
 		require.Contains(t, file.String(), free.Format("2006-01-02T15:04:05"))
 		w.Reopen()
 		require.Empty(t, w.Taken())

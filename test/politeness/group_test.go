@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // impatient are options without a delay of hosts.
@@ -129,10 +130,10 @@ func TestExportHasGroupSettings(t *testing.T) {
 		s := frontier.GroupSettings{Delay: frontier.FactorDelay(2, time.Second, time.Minute), Concurrency: 2}
 		require.NoError(t, w.F.SetGroup("g", s))
 		var out bytes.Buffer
-		require.NoError(t, w.F.Export(context.Background(), &out, frontier.ExportOptions{}))
+		require.NoError(t, transfer.Export(context.Background(), w.F, &out, transfer.ExportOptions{}))
 		require.Contains(t, out.String(), `{"group":"g","delay":{"factor":2,"min":"1s","max":"1m0s"},"concurrency":2}`)
 		other := harness.NewWorld(t, impatient())
-		_, err := other.F.Import(context.Background(), &out, frontier.ImportOptions{})
+		_, err := transfer.Import(context.Background(), other.F, &out, transfer.ImportOptions{})
 		require.NoError(t, err)
 		x, _ := inspect.New(other.F).Group("g")
 		require.Equal(t, s, x.Settings)

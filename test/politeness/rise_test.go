@@ -15,6 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/internal/hook"
@@ -22,8 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // counting is a Riser whose priority is the number of links to a URL, up to 8.
@@ -406,9 +408,9 @@ func TestStanding(t *testing.T) {
 		require.Equal(t, 1, w.Info("a.example").Queues[0].Priority)
 
 		var lines bytes.Buffer
-		require.NoError(t, w.F.Export(t.Context(), &lines, frontier.ExportOptions{}))
+		require.NoError(t, transfer.Export(t.Context(), w.F, &lines, transfer.ExportOptions{}))
 		other := harness.NewWorld(t, frontier.Options{Priorities: 8})
-		_, err = other.F.Import(t.Context(), &lines, frontier.ImportOptions{})
+		_, err = transfer.Import(t.Context(), other.F, &lines, transfer.ImportOptions{})
 		require.NoError(t, err)
 		require.Equal(t, []int{0, -7}, []int{other.Info("a.example").Standing, other.Info("c.example").Standing})
 	})

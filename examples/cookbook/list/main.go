@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/examples/cookbook/site"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 const urls = `# a URL in each line; yours is a file
@@ -31,8 +32,8 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer f.Close()
-	took, err := f.Import(ctx, strings.NewReader(urls), frontier.ImportOptions{SkipBad: true})
-	if bad, ok := errors.AsType[*frontier.LineError](err); ok {
+	took, err := transfer.Import(ctx, f, strings.NewReader(urls), transfer.ImportOptions{SkipBad: true})
+	if bad, ok := errors.AsType[*transfer.LineError](err); ok {
 		fmt.Fprintf(out, "line %d: %s\n", bad.Line, bad.Text)
 	} else if err != nil {
 		return err

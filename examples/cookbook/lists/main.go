@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/inspect"
 	"github.com/seed-7440039f/frontier/scope"
+	"github.com/seed-7440039f/frontier/transfer"
 )
 
 // journal is a frontier.recover.gz, decompressed: F+ was found, with the path
@@ -65,7 +66,7 @@ func run(ctx context.Context, out io.Writer) error {
 	defer f.Close()
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(convert(strings.NewReader(journal), w)) }()
-	took, err := f.Import(ctx, r, frontier.ImportOptions{})
+	took, err := transfer.Import(ctx, f, r, transfer.ImportOptions{})
 	if err != nil {
 		return err
 	}
