@@ -170,15 +170,12 @@ func (l *lines) release(to int64) {
 	}
 }
 
-// shrink returns what grow took.
+// shrink returns what grow took, and drops a long line.
 func (l *lines) shrink(to int64) {
-	if l.held > to {
-		l.c.s.room.used.Add(to - l.held)
-		l.held = to
-	}
 	if cap(l.buf) > readAhead {
-		l.buf = nil // no longer counted
+		l.buf = nil
 	}
+	l.release(to)
 }
 
 // next returns the next line, or element of an array, which is valid until the next call.

@@ -314,16 +314,7 @@ func (x *endings) commit() error {
 	clear(x.all)
 	x.all, x.size = x.all[:0], 0
 	x.lines.release(x.held)
-	if !x.c.began {
-		x.c.send(http.StatusOK, "application/x-ndjson", nil)
-	}
-	if len(x.out) == 0 {
-		return nil
-	}
-	if err := x.c.write(x.out); err != nil {
-		return err
-	}
-	return x.c.flush()
+	return x.c.stream(x.out)
 }
 
 // append appends the answer for one line.

@@ -65,7 +65,7 @@ var routes = []route{
 	{"POST", "/v1/do", Operate, (*Service).postDo, ""},
 	{"GET", "/v1/stats", Look, toConsole("/api/status", ""), ""},
 	{"GET", "/v1/export", Operate, toConsole("/api/export", ""), ""},
-	{"POST", "/v1/import", Operate, (*Service).postImport, ""},
+	{"POST", "/v1/import", Operate, toConsole("/api/import", ""), ""},
 	{"GET", "/v1/fleet", Look, (*Service).fleet, ""},
 	{"POST", "/v1/fleet", Operate, (*Service).fleet, "drain back admit at remove"},
 	{"GET", "/metrics", Look, toConsole("/metrics", ""), anyQuery},
@@ -394,6 +394,20 @@ func (c *call) write(b []byte) error {
 	n, err := c.w.Write(b)
 	c.n += n
 	return err
+}
+
+// stream writes lines of a response now. It begins the response, also if there are no lines yet.
+func (c *call) stream(lines []byte) error {
+	if !c.began {
+		c.send(http.StatusOK, "application/x-ndjson", nil)
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	if err := c.write(lines); err != nil {
+		return err
+	}
+	return c.flush()
 }
 
 func (c *call) flush() error { return http.NewResponseController(c.w).Flush() }

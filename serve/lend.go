@@ -326,13 +326,10 @@ func (s *Service) streamLeases(c *call) error {
 			s.giveBack(leases)
 			return err
 		}
-		err := c.write(b)
+		err := c.stream(b)
 		s.room.used.Add(-int64(len(b)))
 		if err != nil {
 			return nil // the client may have read some: all stay outstanding
-		}
-		if err := c.flush(); err != nil {
-			return nil
 		}
 	}
 	return nil

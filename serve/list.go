@@ -258,9 +258,9 @@ func (s *Service) getList(c *call) error {
 	q := c.query
 	var crawl uint32
 	if q.Has("crawl") {
-		var ok bool
-		if crawl, ok = s.Crawl(q.Get("crawl")); !ok {
-			return unknownCrawl(q.Get("crawl"))
+		var err error
+		if crawl, err = c.crawlNamed(q.Get("crawl")); err != nil {
+			return err
 		}
 	}
 	finished, err := c.flag("finished")
@@ -376,9 +376,9 @@ func (s *Service) deleteHost(c *call) error {
 	}
 	o := frontier.DeleteOptions{Scope: scope.Host(host)}
 	if q := c.query; q.Has("crawl") {
-		id, ok := s.Crawl(q.Get("crawl"))
-		if !ok {
-			return unknownCrawl(q.Get("crawl"))
+		id, err := c.crawlNamed(q.Get("crawl"))
+		if err != nil {
+			return err
 		}
 		o.Crawls = []uint32{id}
 	}
@@ -391,8 +391,4 @@ func (s *Service) deleteHost(c *call) error {
 	}
 	s.log.Info("a client deleted the URLs of a host", "host", host, "urls", n, "who", c.who)
 	return c.reply(map[string]int64{"deleted": n})
-}
-
-func unknownCrawl(name string) error {
-	return &problem{kind: "unknown-crawl", status: http.StatusNotFound, detail: "there is no crawl " + strconv.Quote(name)}
 }

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,24 +88,20 @@ func (w *translated) end() error {
 	if json.Unmarshal(w.said.Bytes(), &said) != nil || said.Error == "" {
 		said.Error = http.StatusText(w.failed)
 	}
-	p := &problem{status: w.failed, detail: said.Error}
-	switch w.failed {
-	case http.StatusBadRequest:
-		p.kind = "bad-request"
-	case http.StatusNotFound:
-		p.kind = "not-found"
-	case http.StatusConflict:
-		p.kind = "conflict"
-	case http.StatusRequestEntityTooLarge:
-		p.kind = "too-large"
-	case http.StatusUnprocessableEntity:
-		p.kind = "limit"
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		p.kind, p.status = "busy", http.StatusServiceUnavailable
-	default:
-		p.kind, p.status = "internal", http.StatusInternalServerError
+	p := &problem{kind: cmp.Or(consoleProblems[w.failed], "internal"), status: w.failed, detail: said.Error}
+	switch p.kind {
+	case "busy":
+		p.status = http.StatusServiceUnavailable
+	case "internal":
+		p.status = http.StatusInternalServerError
 	}
 	return p
+}
+
+// consoleProblems are the kinds of the Console's error responses, by status. All others are internal.
+var consoleProblems = map[int]string{
+	http.StatusBadRequest: "bad-request", http.StatusNotFound: "not-found", http.StatusConflict: "conflict", http.StatusRequestEntityTooLarge: "too-large",
+	http.StatusUnprocessableEntity: "limit", http.StatusTooManyRequests: "busy", http.StatusServiceUnavailable: "busy",
 }
 
 // getHost describes a host.
@@ -123,21 +120,18 @@ func (s *Service) getHost(c *call) error {
 func (s *Service) postDo(c *call) error {
 	key := c.r.Header.Get("Idempotency-Key")
 	if key == "" {
-		return toConsole("/api/do", "")(s, c)
+		return c.console("/api/do", c.r.URL.RawQuery, deadlined{c})
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, io.NopCloser(deadlined{c}), maxLine))
 	if err != nil {
 		return err
 	}
-	return s.once.do(c, key, body, func() error {
-		c.r.Body = io.NopCloser(bytes.NewReader(body))
-		return toConsole("/api/do", "")(s, c)
-	})
+	return s.once.do(c, key, body, func() error { return c.console("/api/do", c.r.URL.RawQuery, bytes.NewReader(body)) })
 }
 
-// scope returns the scope named in the path.
-func (c *call) scope() (scope.Scope, error) {
-	of, err := console.ScopeOf(c.s.f, c.r.PathValue("scope"))
+// scope returns the scope that a client named.
+func (c *call) scope(name string) (scope.Scope, error) {
+	of, err := console.ScopeOf(c.s.f, name)
 	if err == nil {
 		err = c.s.f.CheckScope(of)
 	}
@@ -153,7 +147,7 @@ func (c *call) replyRule(of scope.Scope) error {
 }
 
 func (s *Service) getRule(c *call) error {
-	of, err := c.scope()
+	of, err := c.scope(c.r.PathValue("scope"))
 	if err != nil {
 		return err
 	}
@@ -162,7 +156,7 @@ func (s *Service) getRule(c *call) error {
 
 // putRule replaces a whole rule.
 func (s *Service) putRule(c *call) error {
-	of, err := c.scope()
+	of, err := c.scope(c.r.PathValue("scope"))
 	if err != nil {
 		return err
 	}
@@ -210,7 +204,7 @@ func (s *Service) setRule(c *call, of scope.Scope, r frontier.Rule) error {
 }
 
 func (s *Service) deleteRule(c *call) error {
-	of, err := c.scope()
+	of, err := c.scope(c.r.PathValue("scope"))
 	if err == nil {
 		err = s.f.Clear(of)
 	}
@@ -264,11 +258,17 @@ func (s *Service) getCrawls(c *call) error {
 // crawl returns the crawl named in the path.
 func (c *call) crawl() (string, uint32, error) {
 	name := Normal(c.r.PathValue("name"))
+	id, err := c.crawlNamed(name)
+	return name, id, err
+}
+
+// crawlNamed returns the number of the crawl that a client named.
+func (c *call) crawlNamed(name string) (uint32, error) {
 	id, ok := c.s.Crawl(name)
 	if !ok {
-		return name, 0, &problem{kind: "unknown-crawl", status: http.StatusNotFound, detail: fmt.Sprintf("there is no crawl %.80q", name)}
+		return 0, &problem{kind: "unknown-crawl", status: http.StatusNotFound, detail: fmt.Sprintf("there is no crawl %.80q", name)}
 	}
-	return name, id, nil
+	return id, nil
 }
 
 func (s *Service) getCrawl(c *call) error {

@@ -71,16 +71,15 @@ func (s *Service) Leases(q console.LeaseQuery) console.LeaseList {
 // Clients lists the clients that hold leases, the oldest leases first, for console.Options.
 func (s *Service) Clients() []console.ServedClient {
 	now := s.f.Now()
-	by := map[string]*console.ServedClient{}
+	by := map[string]console.ServedClient{}
 	s.contacts.mu.Lock()
 	for _, c := range s.contacts.out {
 		if c.until.Before(now) {
 			continue
 		}
-		x := by[c.client]
-		if x == nil {
-			x = &console.ServedClient{Client: c.client, Since: c.since, Until: c.until}
-			by[c.client] = x
+		x, ok := by[c.client]
+		if !ok {
+			x = console.ServedClient{Client: c.client, Since: c.since, Until: c.until}
 		}
 		x.Leases++
 		if c.since.Before(x.Since) {
@@ -89,16 +88,12 @@ func (s *Service) Clients() []console.ServedClient {
 		if c.until.After(x.Until) {
 			x.Until = c.until
 		}
+		by[c.client] = x
 	}
 	s.contacts.mu.Unlock()
-	all := make([]console.ServedClient, 0, len(by))
-	for _, x := range by {
-		all = append(all, *x)
-	}
-	slices.SortFunc(all, func(a, b console.ServedClient) int {
+	return slices.SortedFunc(maps.Values(by), func(a, b console.ServedClient) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Client, b.Client))
 	})
-	return all
 }
 
 // Crawls returns the first n named crawls and their total number, for console.Options.
@@ -160,11 +155,8 @@ func (s *Service) deleteLeases(c *call) error {
 	switch scope := c.query.Get("scope"); {
 	case scope != "":
 		var err error
-		if q.Scope, err = console.ScopeOf(s.f, scope); err == nil {
-			err = s.f.CheckScope(q.Scope)
-		}
-		if err != nil {
-			return badRequest("scope: %w", err)
+		if q.Scope, err = c.scope(scope); err != nil {
+			return err
 		}
 	case q.Client == "":
 		return badRequest("whose leases? Want client, scope or both; scope=* is all")

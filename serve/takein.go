@@ -36,11 +36,6 @@ func (s *Service) Import(ctx context.Context, r io.Reader, o transfer.ImportOpti
 	return x, err
 }
 
-// postImport imports an export or a list of URLs.
-func (s *Service) postImport(c *call) error {
-	return c.console("/api/import", c.r.URL.RawQuery, deadlined{c})
-}
-
 // keepNext stores the number of the next new crawl again, in case an import has lowered it.
 func (s *Service) keepNext() error {
 	n := &s.names

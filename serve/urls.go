@@ -36,37 +36,7 @@ func (v *verdict) append(b []byte) []byte {
 	return w
 }
 
-// tally counts verdicts.
-type tally struct {
-	lines, new, known, forced, hinted, refused, bad int
-	faults                                          []lineProblem
-}
-
-// maxFaults is the most faulty lines that a summary lists.
-const maxFaults = 100
-
-func (t *tally) count(v *verdict, line int) {
-	t.lines++
-	switch v.status {
-	case frontier.EntryNew:
-		t.new++
-	case frontier.EntryKnown:
-		t.known++
-	case frontier.EntryForced:
-		t.forced++
-	case frontier.EntryHinted:
-		t.hinted++
-	case frontier.EntryRefused:
-		t.refused++
-	default:
-		t.bad++
-	}
-	if v.err != nil && len(t.faults) < maxFaults {
-		t.faults = append(t.faults, lineProblem{line, v.err.Error()})
-	}
-}
-
-// summary answers an add whose client asked for no verdicts.
+// summary counts verdicts. It answers an add whose client asked for no verdicts.
 type summary struct {
 	Lines   int           `json:"lines"`
 	New     int           `json:"new"`
@@ -74,7 +44,32 @@ type summary struct {
 	Forced  int           `json:"forced,omitempty"`
 	Hinted  int           `json:"hinted,omitempty"`
 	Refused int           `json:"refused"`
-	Bad     []lineProblem `json:"bad"`
+	Bad     []lineProblem `json:"bad"` // the first lines with a fault; refused ones, too
+	bad     int
+}
+
+// maxFaults is the most faulty lines that a summary lists.
+const maxFaults = 100
+
+func (x *summary) count(v *verdict, line int) {
+	x.Lines++
+	switch v.status {
+	case frontier.EntryNew:
+		x.New++
+	case frontier.EntryKnown:
+		x.Known++
+	case frontier.EntryForced:
+		x.Forced++
+	case frontier.EntryHinted:
+		x.Hinted++
+	case frontier.EntryRefused:
+		x.Refused++
+	default:
+		x.bad++
+	}
+	if v.err != nil && len(x.Bad) < maxFaults {
+		x.Bad = append(x.Bad, lineProblem{line, v.err.Error()})
+	}
 }
 
 // adding is a request that adds URLs.
@@ -88,7 +83,7 @@ type adding struct {
 	entries  []frontier.Entry
 	verdicts []verdict
 	out      []byte
-	tally    tally
+	counts   summary
 }
 
 // postURLs adds URLs.
@@ -98,26 +93,22 @@ func (s *Service) postURLs(c *call) error {
 		return err
 	}
 	defer l.close()
-	a := &adding{c: c, lines: l, each: strings.Contains(c.r.Header.Get("Accept"), "ndjson")}
+	a := &adding{c: c, lines: l, each: strings.Contains(c.r.Header.Get("Accept"), "ndjson"), counts: summary{Bad: []lineProblem{}}}
 	if a.each {
 		c.talk()
 	}
 	err = a.run()
-	switch {
-	case err != nil && !a.each && a.tally.lines > 0:
+	switch n := &a.counts; {
+	case err != nil && !a.each && n.Lines > 0:
 		p := *problemOf(err)
-		p.detail += fmt.Sprintf("; before it %d lines were taken in, %d of them new", a.tally.lines, a.tally.new)
+		p.detail += fmt.Sprintf("; before it %d lines were taken in, %d of them new", n.Lines, n.New)
 		return &p
 	case err != nil:
 		return err
-	case !a.each && a.tally.bad > 0 && a.tally.bad == a.tally.lines:
-		return &problem{kind: "bad-request", status: http.StatusBadRequest, detail: a.tally.faults[0].Detail + a.hint(), errors: a.tally.faults}
+	case !a.each && n.bad > 0 && n.bad == n.Lines:
+		return &problem{kind: "bad-request", status: http.StatusBadRequest, detail: n.Bad[0].Detail + a.hint(), errors: n.Bad}
 	case !a.each:
-		t := &a.tally
-		if t.faults == nil {
-			t.faults = []lineProblem{}
-		}
-		return c.reply(summary{t.lines, t.new, t.known, t.forced, t.hinted, t.refused, t.faults})
+		return c.reply(n)
 	case !c.began:
 		c.send(http.StatusOK, "application/x-ndjson", nil)
 	}
@@ -126,7 +117,7 @@ func (s *Service) postURLs(c *call) error {
 
 // hint suggests what is wrong with a body whose lines are all bad.
 func (a *adding) hint() string {
-	if fault := a.tally.faults[0].Detail; a.lines.format == formatLines && strings.HasPrefix(fault, jsonl.ErrSyntax.Error()) && strings.Contains(fault, "'{' should be") {
+	if fault := a.counts.Bad[0].Detail; a.lines.format == formatLines && strings.HasPrefix(fault, jsonl.ErrSyntax.Error()) && strings.Contains(fault, "'{' should be") {
 		return "; URLs without JSON need Content-Type: text/plain"
 	}
 	return ""
@@ -191,7 +182,7 @@ func (a *adding) commit() error {
 	}
 	a.out = a.out[:0]
 	for i := range a.verdicts {
-		a.tally.count(&a.verdicts[i], a.numbers[i])
+		a.counts.count(&a.verdicts[i], a.numbers[i])
 		if a.each {
 			a.out = append(a.verdicts[i].append(a.out), '\n')
 		}
@@ -203,13 +194,7 @@ func (a *adding) commit() error {
 	if !a.each {
 		return nil
 	}
-	if !a.c.began {
-		a.c.send(http.StatusOK, "application/x-ndjson", nil)
-	}
-	if err := a.c.write(a.out); err != nil {
-		return err
-	}
-	return a.c.flush()
+	return a.c.stream(a.out)
 }
 
 // add adds items and appends their verdicts to out. On an error it has added none.
@@ -258,13 +243,12 @@ func (s *Service) getURL(c *call) error {
 	if q.Get("url") == "" {
 		return badRequest("url is missing")
 	}
-	id, ok := s.Crawl(q.Get("crawl"))
-	if !ok {
-		return unknownCrawl(q.Get("crawl"))
+	id, err := c.crawlNamed(q.Get("crawl"))
+	if err != nil {
+		return err
 	}
 	host := ""
 	if q.Get("host") != "" {
-		var err error
 		if host, err = s.host(q.Get("host")); err != nil {
 			return err
 		}
