@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,16 +22,13 @@ func spark(said, class string, values []float64) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="spark %s" viewBox="0 0 %.0f %.0f" preserveAspectRatio="none" role="img" aria-label="%s">`, class, w, h, template.HTMLEscapeString(said))
 	if len(values) > 1 {
-		most, least := values[0], 0.0
-		for _, v := range values {
-			most = max(most, v)
-		}
-		if most <= least {
-			most = least + 1
+		most := slices.Max(values)
+		if most <= 0 {
+			most = 1
 		}
 		var line strings.Builder
 		for i, v := range values {
-			fmt.Fprintf(&line, "%.1f,%.1f ", float64(i)/float64(len(values)-1)*w, 3+(1-(v-least)/(most-least))*(h-5))
+			fmt.Fprintf(&line, "%.1f,%.1f ", float64(i)/float64(len(values)-1)*w, 3+(1-v/most)*(h-5))
 		}
 		fmt.Fprintf(&b, `<polygon class="under" points="0,%.0f %s%.0f,%.0f"/><polyline class="over" points="%s"/>`, h, line.String(), w, h, line.String())
 	}
@@ -78,9 +76,9 @@ func stack(said string, classes, names []string, all []moment) template.HTML {
 			for i, m := range all {
 				fmt.Fprintf(&up, "%.1f,%.1f ", x(m.at), y(below[i]+m.layers[layer]))
 			}
-			for i := len(all) - 1; i >= 0; i-- {
-				fmt.Fprintf(&down, "%.1f,%.1f ", x(all[i].at), y(below[i]))
-				below[i] += all[i].layers[layer]
+			for i, m := range slices.Backward(all) {
+				fmt.Fprintf(&down, "%.1f,%.1f ", x(m.at), y(below[i]))
+				below[i] += m.layers[layer]
 			}
 			fmt.Fprintf(&b, `<polygon class="layer %s" points="%s%s"/>`, class, up.String(), down.String())
 		}

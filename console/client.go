@@ -68,8 +68,7 @@ func (c *Client) Ask(ctx context.Context, method, path string, body io.Reader, x
 	}
 	res, err := c.http.Do(r)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // for a socket the URL means nothing
 		}
 		return fmt.Errorf("console: %w", err)
@@ -212,7 +211,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer r.Body.Close()
 		defer func() {
 			if x := recover(); x != nil {
-				w.begin(http.StatusInternalServerError)
+				w.WriteHeader(http.StatusInternalServerError)
 				_ = body.CloseWithError(io.ErrUnexpectedEOF) // like a connection that breaks
 				if x != http.ErrAbortHandler {
 					panic(x)
@@ -220,7 +219,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 		}()
 		d.h.ServeHTTP(w, in)
-		w.begin(http.StatusOK)
+		w.WriteHeader(http.StatusOK)
 		_ = body.Close()
 	}()
 	select {
@@ -246,7 +245,7 @@ type pipeWriter struct {
 
 func (w *pipeWriter) Header() http.Header { return w.header }
 
-func (w *pipeWriter) begin(code int) {
+func (w *pipeWriter) WriteHeader(code int) {
 	if w.once {
 		return
 	}
@@ -255,9 +254,7 @@ func (w *pipeWriter) begin(code int) {
 	w.begun <- code
 }
 
-func (w *pipeWriter) WriteHeader(code int) { w.begin(code) }
-
 func (w *pipeWriter) Write(p []byte) (int, error) {
-	w.begin(http.StatusOK)
+	w.WriteHeader(http.StatusOK)
 	return w.body.Write(p)
 }

@@ -37,38 +37,27 @@ func (f Fetch) Failed() bool { return f.Kind != "" }
 // What describes the result in a word or two.
 func (f Fetch) What() string {
 	if f.Status == 0 {
-		return kindWords(f.Kind)
+		return f.kindWords()
 	}
 	return strconv.Itoa(f.Status)
 }
 
-// kindWords describes a kind of failure.
-func kindWords(kind string) string {
-	switch kind {
-	case "dns":
-		return "name not found"
-	case "connect":
-		return "no connection"
-	case "timeout":
-		return "no answer in time"
-	case "server":
-		return "server error"
-	case "unavailable":
-		return "unavailable"
-	case "too many requests":
-		return "too many requests"
-	case "tls":
-		return "no secure connection"
-	case "cut":
-		return "connection broke"
-	case "protocol":
-		return "not HTTP"
-	case "decode":
-		return "unreadable body"
-	case "blocked":
-		return "address not allowed"
-	}
-	return "failed"
+// kindWords describes the kind of failure.
+func (f Fetch) kindWords() string { return cmp.Or(kindWords[f.Kind], "failed") }
+
+// kindWords describe kinds of failures.
+var kindWords = map[string]string{
+	"dns":               "name not found",
+	"connect":           "no connection",
+	"timeout":           "no answer in time",
+	"server":            "server error",
+	"unavailable":       "unavailable",
+	"too many requests": "too many requests",
+	"tls":               "no secure connection",
+	"cut":               "connection broke",
+	"protocol":          "not HTTP",
+	"decode":            "unreadable body",
+	"blocked":           "address not allowed",
 }
 
 // Request records a completed request. Use it as crawler.Options.OnFetch.
@@ -127,8 +116,7 @@ func (w *Watch) Fetched(f Fetch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.fetches) == maxFetches {
-		copy(w.fetches, w.fetches[1:])
-		w.fetches = w.fetches[:maxFetches-1]
+		w.fetches = slices.Delete(w.fetches, 0, 1)
 	}
 	w.fetches = append(w.fetches, f)
 	w.bytes += f.Bytes
@@ -269,10 +257,7 @@ func (w *Watch) traffic(n int) (x Traffic) {
 	if len(took) > 0 {
 		x.Median, x.P95 = took[len(took)/2], took[len(took)*95/100]
 	}
-	for _, f := range slices.Backward(w.fetches) {
-		if len(x.Last) == n {
-			break
-		}
+	for _, f := range slices.Backward(w.fetches[max(0, len(w.fetches)-n):]) {
 		x.Last = append(x.Last, f)
 	}
 	for i, count := range w.gaps {

@@ -182,11 +182,6 @@ func (c *Console) who(r *http.Request) string {
 	return string(name)
 }
 
-// enter redirects a client that has the token.
-func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
-	lead(w, r, backOf(r), http.StatusSeeOther) // tokened has set the cookie
-}
-
 // leave removes the cookie.
 func (c *Console) leave(w http.ResponseWriter, r *http.Request) {
 	x := c.cookie()

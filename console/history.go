@@ -4,6 +4,7 @@
 package console
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -52,8 +53,7 @@ func (h *history) add(x sample) {
 		h.disk, h.diskAt = x.disk, x.at
 	}
 	if len(h.fine) == seconds+1 {
-		copy(h.fine, h.fine[1:])
-		h.fine = h.fine[:seconds]
+		h.fine = slices.Delete(h.fine, 0, 1)
 	}
 	h.fine = append(h.fine, x)
 	h.gap = max(h.gap, coarseGap)

@@ -125,7 +125,7 @@ func (c *Console) problem(h inspect.Host, now time.Time) Problem {
 	row := c.hostRow(h)
 	p := Problem{Host: h.Host, Waiting: row.Waiting, Row: h.Backoff.Failures, Severe: h.Backoff.Probes > 0}
 	if a, ok := c.o.Watch.ailingOf(h.Host); ok {
-		p.What, p.Status, p.Error, p.URL = kindWords(a.last.Kind), a.last.Status, a.last.Error, a.last.URL
+		p.What, p.Status, p.Error, p.URL = a.last.kindWords(), a.last.Status, a.last.Error, a.last.URL
 		p.Since, p.Last, p.Good = when(a.since), when(a.last.At), when(a.good)
 	}
 	p.Next = nextOf(h, row, now)

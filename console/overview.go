@@ -60,12 +60,7 @@ func (c *Console) overview(r *http.Request) (any, error) {
 		Windows: []window{{Name: "5 min", Query: "5min", d: 5 * time.Minute}, {Name: "1 h", Query: "1h", d: time.Hour}, {Name: "all", Query: "all"}},
 	}
 	x.served(&c.o)
-	shown := 0
-	for i, w := range x.Windows {
-		if r.FormValue("window") == w.Query {
-			shown = i
-		}
-	}
+	shown := max(0, slices.IndexFunc(x.Windows, func(w window) bool { return w.Query == r.FormValue("window") }))
 	x.Windows[shown].Chosen = true
 	x.sparks(c.history.within(5 * time.Minute))
 	x.hostsChart(c.history.within(x.Windows[shown].d), x.Windows[shown].Name)
@@ -74,9 +69,9 @@ func (c *Console) overview(r *http.Request) (any, error) {
 	if x.Immediate > 0 {
 		by = append(by, bar{"now", x.Immediate, "accent"})
 	}
-	for i := len(x.WaitingBy) - 1; i >= 0; i-- {
-		if x.WaitingBy[i] > 0 {
-			by = append(by, bar{"priority " + strconv.Itoa(i+1), x.WaitingBy[i], "accent"})
+	for i, n := range slices.Backward(x.WaitingBy) {
+		if n > 0 {
+			by = append(by, bar{"priority " + strconv.Itoa(i+1), n, "accent"})
 		}
 	}
 	if len(by) > 0 {
@@ -97,9 +92,7 @@ func (c *Console) overview(r *http.Request) (any, error) {
 	if x.Traffic.AllIn > 0 {
 		x.FailedShare = float64(x.Traffic.FailedIn) / float64(x.Traffic.AllIn)
 	}
-	if len(x.Problems) > shownProblems {
-		x.Problems = x.Problems[:shownProblems]
-	}
+	x.Problems = x.Problems[:min(len(x.Problems), shownProblems)]
 	x.More = x.ProblemHosts - len(x.Problems)
 	return x, nil
 }

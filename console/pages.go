@@ -5,6 +5,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -132,7 +133,7 @@ func (c *Console) pages(mux *http.ServeMux) {
 		c.show(w, r, "enter.html", "Sign in", enterData{Action: "enter", Reads: c.mayRead(r)}, nil)
 	})
 	mux.Handle("POST /do", c.tokened(c.form))
-	mux.Handle("POST /enter", c.tokened(c.enter))
+	mux.Handle("POST /enter", c.tokened(func(w http.ResponseWriter, r *http.Request) { lead(w, r, backOf(r), http.StatusSeeOther) })) // tokened sets the cookie
 	mux.HandleFunc("POST /leave", c.leave)
 	for at, file := range assets {
 		mux.HandleFunc("GET "+at, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page/"+file) })
@@ -203,30 +204,23 @@ func pathOf(u string) string {
 }
 
 // stateWord describes why a host is not served.
-func stateWord(reason string) string {
-	switch reason {
-	case inspect.ReasonLeased.String():
-		return "fetching"
-	case inspect.ReasonTurn.String(), inspect.ReasonBackQueue.String(), inspect.ReasonReading.String():
-		return "ready"
-	case inspect.ReasonDelay.String(), inspect.ReasonGroup.String(), inspect.ReasonReopened.String():
-		return "delayed"
-	case inspect.ReasonCrawlDelay.String():
-		return "delayed (Crawl-delay)"
-	case inspect.ReasonRetryAfter.String():
-		return "backing off (Retry-After)"
-	case inspect.ReasonBackoff.String():
-		return "backing off"
-	case inspect.ReasonQuarantine.String():
-		return "in quarantine"
-	case inspect.ReasonNotBefore.String():
-		return "waits for its time"
-	case inspect.ReasonNothing.String():
-		return "nothing waits"
-	case inspect.ReasonLimit.String():
-		return "at a limit"
-	}
-	return reason
+func stateWord(reason string) string { return cmp.Or(stateWords[reason], reason) }
+
+var stateWords = map[string]string{
+	inspect.ReasonLeased.String():     "fetching",
+	inspect.ReasonTurn.String():       "ready",
+	inspect.ReasonBackQueue.String():  "ready",
+	inspect.ReasonReading.String():    "ready",
+	inspect.ReasonDelay.String():      "delayed",
+	inspect.ReasonGroup.String():      "delayed",
+	inspect.ReasonReopened.String():   "delayed",
+	inspect.ReasonCrawlDelay.String(): "delayed (Crawl-delay)",
+	inspect.ReasonRetryAfter.String(): "backing off (Retry-After)",
+	inspect.ReasonBackoff.String():    "backing off",
+	inspect.ReasonQuarantine.String(): "in quarantine",
+	inspect.ReasonNotBefore.String():  "waits for its time",
+	inspect.ReasonNothing.String():    "nothing waits",
+	inspect.ReasonLimit.String():      "at a limit",
 }
 
 // level returns an event's severity: bad, warn, good, or empty.

@@ -66,8 +66,7 @@ func (w *Watch) Event(e event.Event) {
 		w.fault = ""
 	}
 	if len(w.events) == maxEvents {
-		copy(w.events, w.events[1:])
-		w.events = w.events[:maxEvents-1]
+		w.events = slices.Delete(w.events, 0, 1)
 	}
 	w.events = append(w.events, e)
 }
@@ -196,10 +195,7 @@ func (w *Watch) snapshot(hosts, events int) (failures map[string]int64, failing 
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Host, b.Host))
 	})
 	failing = failing[:min(hosts, len(failing))]
-	for _, e := range slices.Backward(w.events) {
-		if len(notices) == events {
-			break
-		}
+	for _, e := range slices.Backward(w.events[max(0, len(w.events)-events):]) {
 		notices = append(notices, notice(e))
 	}
 	return maps.Clone(w.failures), failing, Gaps{gapBounds[:], slices.Clone(w.gaps[:])}, notices, w.lost

@@ -65,21 +65,16 @@ func Ago(d time.Duration) string {
 	if d < 0 {
 		return "-" + Ago(-max(d, -math.MaxInt64)) // MinInt64 has no negative
 	}
-	units := []struct {
-		name string
-		size time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}}
-	for i, u := range units {
+	for _, u := range []struct {
+		name, below string
+		size, part  time.Duration
+	}{{"d", "h", 24 * time.Hour, time.Hour}, {"h", "min", time.Hour, time.Minute}, {"min", "s", time.Minute, time.Second}} {
 		if d < u.size {
 			continue
 		}
-		if u.size == time.Second {
-			break
-		}
-		next := units[i+1]
 		s := fmt.Sprintf("%d %s", d/u.size, u.name)
-		if rest := d % u.size / next.size; rest > 0 {
-			s += fmt.Sprintf(" %d %s", rest, next.name)
+		if rest := d % u.size / u.part; rest > 0 {
+			s += fmt.Sprintf(" %d %s", rest, u.below)
 		}
 		return s
 	}

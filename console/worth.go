@@ -103,17 +103,14 @@ func (l HostList) Ranked() bool { return anyRanked(l.Hosts) }
 // HostWords describes the useful part of the pages of the URL's host, and its standing; empty: nothing is
 // known of them.
 func (u URL) HostWords() string {
-	text := ""
+	useful, standing := "", ""
 	if w := u.Importance; w != nil && w.Pages > 0 {
-		text = UsefulOf(w.Pages, w.Useful) + " useful"
+		useful = UsefulOf(w.Pages, w.Useful) + " useful"
 	}
 	if u.Standing != 0 {
-		if text != "" {
-			text += ", "
-		}
-		text += Standing(u.Standing)
+		standing = Standing(u.Standing)
 	}
-	return text
+	return join(", ", useful, standing)
 }
 
 // PriorityWords describes the URL's priority: "3 of 8".
