@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -91,17 +92,12 @@ func (e *Exchange) responseHead(length int64) []byte {
 // writeHeader writes the fields of a header, sorted by name. Bytes that would end a line are
 // written as spaces.
 func writeHeader(b *bytes.Buffer, h http.Header, leave []string) {
-	names := make([]string, 0, len(h))
-	for name := range h {
-		if !slices.Contains(leave, http.CanonicalHeaderKey(name)) && isToken(name) {
-			names = append(names, name)
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if slices.Contains(leave, http.CanonicalHeaderKey(name)) || !isToken(name) {
+			continue
 		}
-	}
-	slices.Sort(names)
-	clean := strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
-	for _, name := range names {
 		for _, value := range h[name] {
-			fmt.Fprintf(b, "%s: %s\r\n", name, clean.Replace(value))
+			fmt.Fprintf(b, "%s: %s\r\n", name, cleanLine(value))
 		}
 	}
 }

@@ -173,8 +173,8 @@ func (r *Record) head(block sum) ([]byte, error) {
 		{"WARC-Type", r.Type},
 		{"WARC-Record-ID", "<" + r.ID + ">"},
 		{"WARC-Date", FormatDate(r.Date)},
-	}, Field{"WARC-Target-URI", r.TargetURI})
-	fields = append(fields, r.Header...)
+		{"WARC-Target-URI", r.TargetURI},
+	}, r.Header...)
 	fields = append(fields, Field{"WARC-Block-Digest", block.digest}, Field{"Content-Length", fmt.Sprint(block.size)})
 	for _, f := range fields {
 		if f.Value == "" {

@@ -108,10 +108,7 @@ func survey(f *os.File, name string) (lines []string, whole int64, err error) {
 	r := NewReader(f)
 	for {
 		rec, err := r.Next()
-		if err == io.EOF {
-			return lines, whole, nil
-		}
-		if errors.Is(err, ErrTorn) {
+		if err == io.EOF || errors.Is(err, ErrTorn) {
 			return lines, whole, nil
 		}
 		if err != nil {

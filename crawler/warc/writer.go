@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -263,7 +262,9 @@ func (w *Writer) append(all []packed) error {
 	}
 	if err != nil {
 		w.lines = w.lines[:lines]
-		if undo := errors.Join(w.file.Truncate(w.size), seek(w.file, w.size)); undo != nil {
+		undo := w.file.Truncate(w.size)
+		_, back := w.file.Seek(w.size, io.SeekStart)
+		if undo = errors.Join(undo, back); undo != nil {
 			w.broken = fmt.Errorf("%s may end in a torn record: %w", w.name, errors.Join(err, undo))
 		}
 		return err
@@ -271,11 +272,6 @@ func (w *Writer) append(all []packed) error {
 	w.size = size
 	w.records += len(all)
 	return nil
-}
-
-func seek(f io.Seeker, to int64) error {
-	_, err := f.Seek(to, io.SeekStart)
-	return err
 }
 
 // begin makes the next file, with its warcinfo record.
@@ -315,13 +311,8 @@ func (w *Writer) begin() error {
 
 // info returns the block of a warcinfo record.
 func (w *Writer) info() []byte {
-	var b bytes.Buffer
-	fields := Header{{"software", w.opts.Software}, {"format", "WARC File Format 1.1"},
-		{"conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"}}
-	for _, f := range slices.Concat(fields, w.opts.Info) {
-		fmt.Fprintf(&b, "%s: %s\r\n", f.Name, cleanLine(f.Value))
-	}
-	return b.Bytes()
+	return fieldsBlock(append(Header{{"software", w.opts.Software}, {"format", "WARC File Format 1.1"},
+		{"conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"}}, w.opts.Info...))
 }
 
 // finish gives the file its final name, and writes its index.
