@@ -66,7 +66,7 @@ const maxValue = 16 << 10
 
 // readXML reads a file to its end, or to an error of the text's reader.
 func (r *Reader) readXML(in *bufio.Reader) error {
-	x := &xmlReader{Reader: r, s: newScanner(in, r.complain)}
+	x := &xmlReader{Reader: r, s: &scanner{in: in, line: 1, bad: r.complain}}
 	for !r.over {
 		t, err := x.s.next()
 		if err != nil {
@@ -168,9 +168,7 @@ func (x *xmlReader) begin(t *token) {
 	x.entryBase = x.base
 	x.field, x.within = noField, 0
 	if x.format == Atom {
-		if b := t.attr("xml:base"); b != "" {
-			x.entryBase = b
-		}
+		x.entryBase = cmp.Or(t.attr("xml:base"), x.base)
 	}
 	if x.format == RSS {
 		x.guid = t.attr("rdf:about")
@@ -195,7 +193,7 @@ func (x *xmlReader) alternate(t *token, name string) {
 	if !x.opts.Alternates || x.format > Index || x.entry.Sitemap || name != "link" || !strings.EqualFold(strings.TrimSpace(t.attr("rel")), "alternate") {
 		return
 	}
-	u, err := x.urls.link(strings.TrimSpace(t.attr("href")))
+	u, err := x.urls.spell(strings.TrimSpace(t.attr("href")), "", URLSet) // wherever it is
 	if err != nil {
 		x.complain(t.line, t.attr("href"), err)
 		return
@@ -208,16 +206,11 @@ func (x *xmlReader) alternate(t *token, name string) {
 // ownVocabulary reports whether an element belongs to the entry's vocabulary: it has the same
 // prefix. Dates of feeds may be Dublin Core's (dc:date).
 func (x *xmlReader) ownVocabulary(t *token, f field) bool {
-	prefix, _, ok := strings.Cut(string(t.name), ":")
-	if !ok {
-		prefix = ""
-	}
-	own, _, ok := strings.Cut(x.name, ":")
-	if !ok {
-		own = ""
-	}
-	return prefix == own || x.format == RSS && (f == publishedField || f == dateField) && (prefix == "dc" || prefix == "atom")
+	prefix := prefixOf(string(t.name))
+	return prefix == prefixOf(x.name) || x.format == RSS && (f == publishedField || f == dateField) && (prefix == "dc" || prefix == "atom")
 }
+
+func prefixOf(name string) string { return name[:max(0, strings.IndexByte(name, ':'))] }
 
 // atomLink reads the first link to the entry's own page (RFC 4287 section 4.2.7).
 func (x *xmlReader) atomLink(t *token) {
@@ -225,9 +218,7 @@ func (x *xmlReader) atomLink(t *token) {
 		return
 	}
 	x.loc = t.attr("href")
-	if b := t.attr("xml:base"); b != "" {
-		x.entryBase = b
-	}
+	x.entryBase = cmp.Or(t.attr("xml:base"), x.entryBase)
 }
 
 func (x *xmlReader) text(b []byte) {

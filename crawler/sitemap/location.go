@@ -50,9 +50,6 @@ func (r *resolver) resolve(raw, base string, f Format) (string, error) {
 	return u, err
 }
 
-// link returns the URL that a sitemap's link means, wherever it is.
-func (r *resolver) link(raw string) (string, error) { return r.spell(raw, "", URLSet) }
-
 func (r *resolver) spell(raw, base string, f Format) (string, error) {
 	if raw == "" {
 		return "", ErrURL

@@ -49,10 +49,6 @@ type scanner struct {
 	bad func(line int, text string, err error)
 }
 
-func newScanner(in *bufio.Reader, bad func(int, string, error)) *scanner {
-	return &scanner{in: in, line: 1, bad: bad}
-}
-
 func (s *scanner) complain(line int, why, text string) {
 	s.bad(line, text, fmt.Errorf("%w: %s", ErrSyntax, why))
 }
@@ -103,13 +99,10 @@ func (s *scanner) text() (token, error) {
 	s.buf = s.buf[:0]
 	for len(s.buf) < bufferSize {
 		c, err := s.in.ReadByte()
-		if err == io.EOF && len(s.buf) > 0 {
-			break
+		if err != nil && len(s.buf) > 0 {
+			break // the error is returned again
 		}
 		if err != nil {
-			if len(s.buf) > 0 {
-				break // the error is returned again
-			}
 			return token{}, err
 		}
 		if c == '<' {
@@ -316,22 +309,14 @@ func unescape(b []byte) []byte {
 	return out
 }
 
+// entities are XML's.
+var entities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
+
 func reference(name string) (rune, bool) {
-	switch name {
-	case "amp":
-		return '&', true
-	case "lt":
-		return '<', true
-	case "gt":
-		return '>', true
-	case "quot":
-		return '"', true
-	case "apos":
-		return '\'', true
-	}
 	digits, ok := strings.CutPrefix(name, "#")
 	if !ok {
-		return 0, false
+		r, ok := entities[name]
+		return r, ok
 	}
 	base := 10
 	if hex, ok := strings.CutPrefix(strings.ToLower(digits), "x"); ok {
