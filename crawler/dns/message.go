@@ -73,7 +73,7 @@ func read(msg []byte, id uint16, q dnsmessage.Question) (reply, error) {
 	if refused := (serverError{h.RCode}); errors.Is(err, dnsmessage.ErrSectionDone) && refusesEDNS(refused) {
 		return reply{}, refused // what could not read the question may not repeat it
 	}
-	if err != nil || got.Type != q.Type || got.Class != q.Class || !same(got.Name, q.Name) {
+	if err != nil || got.Type != q.Type || got.Class != q.Class || !strings.EqualFold(got.Name.String(), q.Name.String()) {
 		return reply{}, errNotOurs
 	}
 	if err := p.SkipAllQuestions(); err != nil {
@@ -206,5 +206,3 @@ func seconds(ttl uint32) time.Duration {
 }
 
 func key(n dnsmessage.Name) string { return strings.ToLower(n.String()) }
-
-func same(a, b dnsmessage.Name) bool { return strings.EqualFold(a.String(), b.String()) }

@@ -42,7 +42,7 @@ func (a *adding) try() error {
 		if err := a.compareHosts(txn, first); err != nil {
 			return err
 		}
-		if err := txn.Set(hostKey(a.host, a.id), nil); err != nil {
+		if err := txn.Set(append(hostPrefix(a.host), a.id[:]...), nil); err != nil {
 			return err
 		}
 		return txn.Set(recordKey(a.id), r.bytes())
@@ -154,9 +154,7 @@ func compare(p, other *Page, threshold float64) (Kind, float64) {
 func (a *adding) findNear(txn *badger.Txn) (best found, err error) {
 	const most = 64 // candidates; more than that share the same template
 	seen := map[id]bool{a.id: true}
-	o := badger.DefaultIteratorOptions
-	o.PrefetchValues = false
-	it := txn.NewIterator(o)
+	it := keysOf(txn, nil)
 	defer it.Close()
 	for _, prefix := range a.x.bands(&a.page) {
 		for it.Seek(prefix); it.ValidForPrefix(prefix); it.Next() {

@@ -53,8 +53,6 @@ func idOf(b []byte) (i id) {
 
 func recordKey(i id) []byte { return append([]byte("r"), i[:]...) }
 
-func hostKey(host string, i id) []byte { return append(hostPrefix(host), i[:]...) }
-
 func hostPrefix(host string) []byte { return []byte("h" + host + "\x00") }
 
 // mirrorRow returns the row of two hosts' pages at one path.
