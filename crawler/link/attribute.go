@@ -15,10 +15,7 @@ import (
 func srcset(s []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for {
-			for len(s) > 0 && (isSpace(s[0]) || s[0] == ',') {
-				s = s[1:]
-			}
-			if len(s) == 0 {
+			if s = bytes.TrimLeft(s, spaces+","); len(s) == 0 {
 				return
 			}
 			i := 0
@@ -33,7 +30,7 @@ func srcset(s []byte) iter.Seq[[]byte] {
 			} else {
 				var d descriptors
 				s = d.read(s)
-				ok = d.valid()
+				ok = !d.conflict && (!d.h || d.w)
 			}
 			if ok && !yield(url) {
 				return
@@ -97,20 +94,15 @@ func (d *descriptors) add(s []byte) {
 	}
 }
 
-func (d *descriptors) valid() bool { return !d.conflict && (!d.h || d.w) }
-
 // refreshTarget returns the URL in the content of a meta refresh (HTML Standard, "shared
 // declarative refresh steps"). There is none if the page only asks to be reloaded.
 func refreshTarget(s []byte) ([]byte, bool) {
 	s = trimSpace(s)
-	i := 0
-	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.') {
-		i++
-	}
-	if i == 0 || i == len(s) {
+	rest := bytes.TrimLeft(s, "0123456789.")
+	if len(rest) == 0 || len(rest) == len(s) {
 		return nil, false
 	}
-	s = s[i:]
+	s = rest
 	if !isSpace(s[0]) && s[0] != ';' && s[0] != ',' {
 		return nil, false
 	}
@@ -124,18 +116,12 @@ func refreshTarget(s []byte) ([]byte, bool) {
 		}
 	}
 	if len(s) > 0 && (s[0] == '"' || s[0] == '\'') {
-		quote := s[0]
-		s = s[1:]
-		if i := bytes.IndexByte(s, quote); i >= 0 {
-			s = s[:i]
-		}
+		s, _, _ = bytes.Cut(s[1:], s[:1])
 	}
 	return s, len(s) > 0
 }
 
-func trimSpace(s []byte) []byte {
-	for len(s) > 0 && isSpace(s[0]) {
-		s = s[1:]
-	}
-	return s
-}
+// spaces are those of HTML and CSS: see isSpace.
+const spaces = " \t\n\r\f"
+
+func trimSpace(s []byte) []byte { return bytes.TrimLeft(s, spaces) }

@@ -230,14 +230,7 @@ func (c *cssScanner) unquoted() []byte {
 			c.i++
 		}
 	}
-	return trimEnd(out)
-}
-
-func trimEnd(s []byte) []byte {
-	for len(s) > 0 && isSpace(s[len(s)-1]) {
-		s = s[:len(s)-1]
-	}
-	return s
+	return bytes.TrimRight(out, spaces)
 }
 
 // escape reads a backslash and the character that it encodes: up to six hexadecimal digits and one

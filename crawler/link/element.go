@@ -53,54 +53,40 @@ type attributes struct {
 	action, alt, as, background, content, data, equiv, href, method, name, poster, rel, src, srcdoc, srcset, style, typ, xlink []byte
 }
 
+// fields are where attributes are kept, by name.
+var fields = map[string]func(*attributes) *[]byte{
+	"action":      func(a *attributes) *[]byte { return &a.action },
+	"alt":         func(a *attributes) *[]byte { return &a.alt },
+	"as":          func(a *attributes) *[]byte { return &a.as },
+	"background":  func(a *attributes) *[]byte { return &a.background },
+	"content":     func(a *attributes) *[]byte { return &a.content },
+	"data":        func(a *attributes) *[]byte { return &a.data },
+	"http-equiv":  func(a *attributes) *[]byte { return &a.equiv },
+	"href":        func(a *attributes) *[]byte { return &a.href },
+	"method":      func(a *attributes) *[]byte { return &a.method },
+	"name":        func(a *attributes) *[]byte { return &a.name },
+	"poster":      func(a *attributes) *[]byte { return &a.poster },
+	"rel":         func(a *attributes) *[]byte { return &a.rel },
+	"src":         func(a *attributes) *[]byte { return &a.src },
+	"srcdoc":      func(a *attributes) *[]byte { return &a.srcdoc },
+	"srcset":      func(a *attributes) *[]byte { return &a.srcset },
+	"imagesrcset": func(a *attributes) *[]byte { return &a.srcset },
+	"style":       func(a *attributes) *[]byte { return &a.style },
+	"type":        func(a *attributes) *[]byte { return &a.typ },
+	"xlink:href":  func(a *attributes) *[]byte { return &a.xlink },
+}
+
 // read reads all attributes of the current tag. If one is repeated, the first counts.
 func (a *attributes) read(z *html.Tokenizer, more bool) {
 	*a = attributes{}
 	for more {
 		var key, val []byte
 		key, val, more = z.TagAttr()
-		var into *[]byte
-		switch string(key) {
-		case "action":
-			into = &a.action
-		case "alt":
-			into = &a.alt
-		case "as":
-			into = &a.as
-		case "background":
-			into = &a.background
-		case "content":
-			into = &a.content
-		case "data":
-			into = &a.data
-		case "http-equiv":
-			into = &a.equiv
-		case "href":
-			into = &a.href
-		case "method":
-			into = &a.method
-		case "name":
-			into = &a.name
-		case "poster":
-			into = &a.poster
-		case "rel":
-			into = &a.rel
-		case "src":
-			into = &a.src
-		case "srcdoc":
-			into = &a.srcdoc
-		case "srcset", "imagesrcset":
-			into = &a.srcset
-		case "style":
-			into = &a.style
-		case "type":
-			into = &a.typ
-		case "xlink:href":
-			into = &a.xlink
-		default:
+		field := fields[string(key)]
+		if field == nil {
 			continue
 		}
-		if *into == nil {
+		if into := field(a); *into == nil {
 			if val == nil {
 				val = []byte{} // present, though empty
 			}
@@ -120,7 +106,7 @@ func (x *extractor) element(name string) {
 			href = a.xlink
 		}
 		if href != nil && x.add(Anchor, href, lower(a.rel), "") {
-			x.beginAnchor()
+			x.anchor = len(x.page.Links) - 1 // the next text is this link's
 		}
 	case "area":
 		x.addAttr(Area, a.href, lower(a.rel), x.clip(a.alt))
@@ -147,7 +133,9 @@ func (x *extractor) element(name string) {
 			x.text.add(a.alt, x.opts.MaxText)
 			x.text.add([]byte{' '}, x.opts.MaxText)
 		}
-		x.addFilledText(Image, a.src, x.clip(a.alt))
+		if len(bytes.TrimSpace(a.src)) > 0 {
+			x.add(Image, a.src, "", x.clip(a.alt))
+		}
 		x.addSrcset(a.srcset)
 	case "image": // in SVG; elsewhere an old misspelling of img
 		x.addFilled(Image, a.src, "")
@@ -273,12 +261,6 @@ func (x *extractor) addAttr(kind Kind, val []byte, rel, text string) {
 func (x *extractor) addFilled(kind Kind, val []byte, rel string) {
 	if len(bytes.TrimSpace(val)) > 0 {
 		x.add(kind, val, rel, "")
-	}
-}
-
-func (x *extractor) addFilledText(kind Kind, val []byte, text string) {
-	if len(bytes.TrimSpace(val)) > 0 {
-		x.add(kind, val, "", text)
 	}
 }
 

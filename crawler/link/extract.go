@@ -229,18 +229,12 @@ func plainName(raw []byte) []byte {
 	return nil
 }
 
-// beginAnchor makes the next text belong to the last link.
-func (x *extractor) beginAnchor() {
-	x.endAnchor()
-	x.anchor = len(x.page.Links) - 1
-}
-
 func (x *extractor) endAnchor() {
 	if x.anchor >= 0 {
 		x.page.Links[x.anchor].Text = x.text.String()
 	}
 	x.anchor = -1
-	x.text.reset()
+	x.text = collapser{}
 }
 
 // add keeps a link until its base is known. It reports whether it did.
@@ -398,7 +392,5 @@ func (c *collapser) add(s []byte, limit int) {
 }
 
 func (c *collapser) String() string { return strings.TrimRight(c.b.String(), " ") }
-
-func (c *collapser) reset() { *c = collapser{} }
 
 func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' || b == '\f' }
