@@ -84,22 +84,19 @@ func ClassOf(err error) Class {
 }
 
 // decodeError wraps an error of a decoder.
-type decodeError struct{ err error }
+type decodeError struct{ error }
 
-func (e decodeError) Error() string { return e.err.Error() }
-func (e decodeError) Unwrap() error { return e.err }
+func (e decodeError) Unwrap() error { return e.error }
 
 // unwantedError wraps an error of Request.Admit.
-type unwantedError struct{ err error }
+type unwantedError struct{ error }
 
-func (e unwantedError) Error() string { return e.err.Error() }
-func (e unwantedError) Unwrap() error { return e.err }
+func (e unwantedError) Unwrap() error { return e.error }
 
 // contactError wraps an error of Request.Contact.
-type contactError struct{ err error }
+type contactError struct{ error }
 
-func (e contactError) Error() string { return e.err.Error() }
-func (e contactError) Unwrap() error { return e.err }
+func (e contactError) Unwrap() error { return e.error }
 
 // causes are the classes of errors of the network.
 var causes = [...]Class{

@@ -50,9 +50,6 @@ type Request struct {
 	Admit func(status int, h http.Header) error
 }
 
-// MaxRetryAfter is the longest Retry-After that is believed; longer ones count as this.
-const MaxRetryAfter = reply.MaxRetryAfter
-
 // Result is the answer. Its times are set even if Fetch fails.
 type Result struct {
 	URL    string      // as requested

@@ -44,10 +44,6 @@ type control struct {
 	r    *bufio.Reader
 }
 
-func (c *control) open(conn *fetch.Conn) {
-	c.conn, c.r = conn, bufio.NewReaderSize(conn, maxLine)
-}
-
 // ask sends a command and returns the reply. It is an error if the server closes the session.
 func (c *control) ask(command string) (reply, error) {
 	if _, err := io.WriteString(c.conn, command+"\r\n"); err != nil {
@@ -59,9 +55,6 @@ func (c *control) ask(command string) (reply, error) {
 	}
 	return r, err
 }
-
-// leave sends QUIT without waiting for an answer.
-func (c *control) leave() { _, _ = io.WriteString(c.conn, "QUIT\r\n") }
 
 // reply reads a reply (RFC 959, section 4.2).
 func (c *control) reply() (reply, error) {

@@ -3,10 +3,12 @@
 package ftp
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -72,7 +74,7 @@ func (f *Fetcher) speak(ctx context.Context, c *fetch.Contact) error {
 	if err != nil {
 		return err
 	}
-	s.control.open(conn)
+	s.control = control{conn, bufio.NewReaderSize(conn, maxLine)}
 	err = s.login(f)
 	switch {
 	case err != nil:
@@ -82,7 +84,7 @@ func (f *Fetcher) speak(ctx context.Context, c *fetch.Contact) error {
 		err = s.file(ctx)
 	}
 	if !s.left {
-		s.control.leave()
+		_, _ = io.WriteString(s.control.conn, "QUIT\r\n") // nothing waits for the answer
 	}
 	return s.answer(err)
 }
