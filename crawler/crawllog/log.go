@@ -3,12 +3,14 @@
 package crawllog
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -132,10 +134,8 @@ func wholeLines(f *os.File, size int64) (int64, error) {
 		if _, err := f.ReadAt(buf[:n], size-n); err != nil {
 			return 0, err
 		}
-		for i := n; i > 0; i-- {
-			if buf[i-1] == '\n' {
-				return size - n + i, nil
-			}
+		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
+			return size - n + int64(i) + 1, nil
 		}
 		size -= n
 	}
@@ -166,8 +166,8 @@ func (l *Log) recall(torn bool) error {
 			break
 		}
 	}
-	for i := min(len(last), remembered) - 1; i >= 0; i-- {
-		l.rememberLocked(last[i])
+	for _, r := range slices.Backward(last[:min(len(last), remembered)]) {
+		l.rememberLocked(r)
 	}
 	return l.Add(opened)
 }
