@@ -212,13 +212,6 @@ func (c *Client) do(ctx context.Context, q *request, read func(io.Reader) error)
 	}
 }
 
-// within is do for calls without a context.
-func (c *Client) within(q *request, read func(io.Reader) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
-	defer cancel()
-	return c.do(ctx, q, read)
-}
-
 // pause waits before a retry. Several servers share the pauses of one, as each is asked in its turn. It
 // returns false if ctx or the Client has ended.
 func (c *Client) pause(ctx context.Context, tries int, err error) bool {

@@ -4,6 +4,7 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -377,8 +378,10 @@ func (c *Client) onLease(l frontier.Lease, verb string, body any) (frontier.Leas
 	if err != nil {
 		return frontier.Lease{}, err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
+	defer cancel()
 	var w lease
-	if err := c.within(q, into(&w)); err != nil {
+	if err := c.do(ctx, q, into(&w)); err != nil {
 		return frontier.Lease{}, err
 	}
 	return c.leaseOf(&w, q.sent)
