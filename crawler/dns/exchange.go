@@ -244,11 +244,8 @@ func asDNSError(name string, err error) error {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return e
 	}
-	var timeout bool
-	if e, ok := errors.AsType[net.Error](err); ok {
-		timeout = e.Timeout()
-	}
-	timeout = timeout || errors.Is(err, context.DeadlineExceeded)
+	e, ok := errors.AsType[net.Error](err)
+	timeout := ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded)
 	return &net.DNSError{UnwrapErr: err, Err: err.Error(), Name: name, IsTimeout: timeout, IsTemporary: true}
 }
 
