@@ -4,6 +4,7 @@
 package fetch
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -189,12 +190,7 @@ func (w *wireReader) Read(p []byte) (int, error) {
 }
 
 // explain prefers the error of the network to its consequences.
-func (w *wireReader) explain(err error) error {
-	if w.err != nil {
-		return w.err
-	}
-	return err
-}
+func (w *wireReader) explain(err error) error { return cmp.Or(w.err, err) }
 
 // least returns how many bytes must come in a RateWindow after others have passed. It grows, so that
 // a server cannot hold a connection for long with a few bytes.

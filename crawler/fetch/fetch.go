@@ -170,15 +170,11 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 		res.Ended = res.Started
 		return res, &Error{URL: r.URL, Class: Blocked, Err: err}
 	}
-	timeout := f.opts.Timeout
 	if err := unit.Check("Request.Timeout", max(0, r.Timeout), unit.Measured); err != nil {
 		res.Ended = res.Started
 		return res, &Error{URL: r.URL, Class: BadURL, Err: err}
 	}
-	if r.Timeout > 0 {
-		timeout = r.Timeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(0, r.Timeout), f.opts.Timeout))
 	defer cancel()
 	key := connKey{scheme: req.URL.Scheme, address: net.JoinHostPort(req.URL.Hostname(), portOf(req.URL))}
 	if req.proxy == nil {

@@ -80,11 +80,7 @@ func (m *Module) Fetch(ctx context.Context, r Request) (*Result, error) {
 		res.Ended = res.Started
 		return res, err
 	}
-	timeout := m.opts.Timeout
-	if r.Timeout > 0 {
-		timeout = r.Timeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(0, r.Timeout), m.opts.Timeout))
 	defer cancel()
 	c.Request, c.Result = r, res
 	stop := context.AfterFunc(ctx, c.close)
@@ -191,12 +187,7 @@ func (c *Contact) Answer(status int, h http.Header) error {
 }
 
 // MaxBody returns the maximum size of a body in bytes, as sent and as stored.
-func (c *Contact) MaxBody() int64 {
-	if c.Request.MaxBody > 0 {
-		return c.Request.MaxBody
-	}
-	return c.opts.MaxBody
-}
+func (c *Contact) MaxBody() int64 { return cmp.Or(max(0, c.Request.MaxBody), c.opts.MaxBody) }
 
 // ReadBody stores as the Result's Body what r decodes from conn; a nil r is conn itself. It reads
 // to the end or to the size limit, with the time limits of bodies.
