@@ -204,13 +204,5 @@ func newNameSet(names []string) nameSet {
 
 func (s *nameSet) has(name string) bool {
 	name = strings.ToLower(name) // no allocation if it is lower-case already
-	if s.names[name] {
-		return true
-	}
-	for _, p := range s.prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+	return s.names[name] || slices.ContainsFunc(s.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
