@@ -319,7 +319,9 @@ func endsInDate(t *Target, params []param) (year int, sure, ok bool) {
 		switch name := strings.ToLower(p.name); {
 		case strings.Contains(name, "year") || name == "y":
 			if year, _ = strconv.Atoi(p.value); len(p.value) == 2 && year > 0 { // as people write it: 13, and 1999
-				year += 1900 + 100*yes(year < 70)
+				if year += 1900; year < 1970 {
+					year += 100
+				}
 			}
 		case strings.Contains(name, "month") || strings.Contains(name, "week") || name == "m":
 			month = true
@@ -327,13 +329,6 @@ func endsInDate(t *Target, params []param) (year int, sure, ok bool) {
 	}
 	ok = year > 0 && month
 	return year, ok, ok
-}
-
-func yes(x bool) int {
-	if x {
-		return 1
-	}
-	return 0
 }
 
 // yearOf reads a year that a calendar may show.
