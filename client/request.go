@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -59,11 +60,7 @@ var problems = map[string]error{
 
 // passes reports whether a retry may succeed.
 func (e *ProblemError) passes() bool {
-	switch e.Status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
+	return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, e.Status)
 }
 
 // Unwrap returns the matching error.
