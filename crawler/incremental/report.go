@@ -5,7 +5,7 @@ package incremental
 import (
 	"fmt"
 	"net/http"
-	"sync/atomic"
+	"sync"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
@@ -26,50 +26,45 @@ type Counts struct {
 
 // counts are the running counts.
 type counts struct {
-	visits, first, changed, unchanged, notModified, gone, failed, putOff atomic.Int64
+	mu  sync.Mutex
+	now Counts // guarded by mu
 }
 
-func (c *counts) fields() []*atomic.Int64 {
-	return []*atomic.Int64{&c.visits, &c.first, &c.changed, &c.unchanged, &c.notModified, &c.gone, &c.failed, &c.putOff}
+func (c *counts) read() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
 }
 
-func (x *Counts) fields() []*int64 {
-	return []*int64{&x.Visits, &x.First, &x.Changed, &x.Unchanged, &x.NotModified, &x.Gone, &x.Failed, &x.PutOff}
-}
-
-func (c *counts) restore(x Counts) {
-	for i, p := range x.fields() {
-		c.fields()[i].Store(*p)
-	}
-}
-
-func (c *counts) read() (x Counts) {
-	for i, p := range c.fields() {
-		*x.fields()[i] = p.Load()
-	}
-	return x
+// putOff counts a page that is no longer worth a fetch.
+func (c *counts) putOff() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.PutOff++
 }
 
 // add counts a visit of a URL that was read before, or not.
 func (c *counts) add(known bool, result frontier.Result, p *crawler.Page) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if result == frontier.Failed {
-		c.failed.Add(1)
+		c.now.Failed++
 	}
 	if p == nil {
 		return
 	}
-	c.visits.Add(1)
+	c.now.Visits++
 	switch {
 	case result == frontier.Gone:
-		c.gone.Add(1)
+		c.now.Gone++
 	case !known:
-		c.first.Add(1)
+		c.now.First++
 	case result == frontier.Changed:
-		c.changed.Add(1)
+		c.now.Changed++
 	case result == frontier.Unchanged:
-		c.unchanged.Add(1)
+		c.now.Unchanged++
 		if p.Status == http.StatusNotModified {
-			c.notModified.Add(1)
+			c.now.NotModified++
 		}
 	}
 }

@@ -123,7 +123,7 @@ const earlyVisits = 2048
 
 // tend does periodic work that is due.
 func (r *Revisits) tend() {
-	n := r.counts.visits.Load()
+	n := r.counts.read().Visits
 	moved := false
 	if n%16 == 0 && n < earlyVisits {
 		_ = r.schedule.SetBudget(r.opts.Schedule.Budget) // Open took it

@@ -35,7 +35,7 @@ func (x scheduler) Next(v frontier.Visit) (time.Time, frontier.State) {
 func (x scheduler) Recheck(e frontier.Entry, host string, h frontier.History, now time.Time) (time.Time, frontier.State) {
 	due, keep := x.Scheduler.Recheck(e, host, h, now)
 	if due.After(now) {
-		x.r.counts.putOff.Add(1)
+		x.r.counts.putOff()
 	}
 	return due, keep
 }

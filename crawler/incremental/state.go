@@ -130,7 +130,7 @@ func (r *Revisits) readState() error {
 			return err
 		}
 	}
-	r.counts.restore(s.Counts)
+	r.counts.now = s.Counts // nothing counts yet
 	r.unclean = !s.Clean
 	return nil
 }
