@@ -46,7 +46,7 @@ type Field struct{ Name, Value string }
 // Header holds a record's named fields in order. Names are case-insensitive.
 type Header []Field
 
-// Get returns the first value of a field; empty if there is none.
+// Get returns the first value of a field; empty if there is none. WARC-Concurrent-To may have several.
 func (h Header) Get(name string) string {
 	for _, f := range h {
 		if strings.EqualFold(f.Name, name) {
@@ -54,16 +54,6 @@ func (h Header) Get(name string) string {
 		}
 	}
 	return ""
-}
-
-// Values returns all values of a field. WARC-Concurrent-To may have several.
-func (h Header) Values(name string) (all []string) {
-	for _, f := range h {
-		if strings.EqualFold(f.Name, name) {
-			all = append(all, f.Value)
-		}
-	}
-	return all
 }
 
 // Set replaces a field's values by one, or removes it if value is empty.

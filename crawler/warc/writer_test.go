@@ -113,7 +113,7 @@ func TestExchange(t *testing.T) {
 		assert.Equal(t, "GET /x?y HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test/1.0\r\n\r\n", all[2].block)
 		assert.Equal(t, "via: http://a.example/  X: y\r\nhopsFromSeed: L\r\n", all[3].block)
 		for _, other := range all[2:] {
-			assert.Equal(t, []string{"<" + r.ID + ">"}, other.Header.Values("warc-concurrent-to"))
+			assert.Equal(t, "<"+r.ID+">", other.Header.Get("warc-concurrent-to"))
 		}
 	}
 }
