@@ -165,14 +165,12 @@ func (s *Store) settle(effects bool) error {
 	return nil
 }
 
-func (s *Store) settled(effects bool) {
+func (s *Store) settled(all bool) {
 	s.undo = undo{}
-	if effects {
-		s.setPending(effectsNone)
+	if all {
+		s.setPending(effects{})
 	}
 }
-
-var effectsNone effects
 
 func (s *Store) addUndo(b *kv.Batch) {
 	for _, k := range s.undo.logs {

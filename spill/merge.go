@@ -198,13 +198,10 @@ func (s *Store) swapRuns(in []*marks.Run, fresh *marks.Run) error {
 		defer s.turn.Unlock()
 	}
 	next := s.current()
-	next.runs = nil
-	for _, ref := range s.state.runs {
-		if !slices.ContainsFunc(in, func(r *marks.Run) bool { return r.ID == ref.ID }) {
-			next.runs = append(next.runs, ref)
-		}
+	merged := func(ref marks.Ref) bool {
+		return slices.ContainsFunc(in, func(r *marks.Run) bool { return r.ID == ref.ID })
 	}
-	next.runs = append(next.runs, fresh.Ref)
+	next.runs = append(slices.DeleteFunc(slices.Clone(s.state.runs), merged), fresh.Ref)
 	if err := s.putState(next); err != nil {
 		s.retract(fresh)
 		s.dropOrphanRuns()

@@ -203,10 +203,7 @@ func (rc *recovery) has(block uint32) bool {
 // discard deletes what is not valid. First it stores the highest block number used, which the
 // deleted blocks can no longer show.
 func (rc *recovery) discard() error {
-	var stale bool
-	for _, g := range rc.gens {
-		stale = stale || g > rc.state.adopted
-	}
+	stale := slices.ContainsFunc(rc.gens, func(g uint32) bool { return g > rc.state.adopted })
 	if stale && rc.next > rc.state.next {
 		t := rc.state
 		t.next = rc.next

@@ -4,7 +4,6 @@
 package spill
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -58,29 +57,22 @@ func (r *repair) readLog() error {
 }
 
 func (r *repair) logEntries() ([]logEntry, error) {
-	rc := r.found
-	rc.log = nil
-	for _, g := range rc.gens {
+	var log []logEntry
+	for _, g := range r.found.gens {
 		err := r.in.Iterate(keys.Prefix(g, keys.KindLog), keys.After(g, keys.KindLog), func(key []byte, _ func() ([]byte, error)) error {
 			id, piece, ok := keys.LogName(key)
 			if !ok || id <= r.state.through {
 				return nil
 			}
-			n := len(rc.log)
-			if n == 0 || rc.log[n-1].id != id || rc.log[n-1].gen != g {
-				rc.log = append(rc.log, logEntry{id: id, gen: g})
-				n++
-			}
-			rc.log[n-1].head = rc.log[n-1].head || piece == 0
-			rc.log[n-1].pieces = append(rc.log[n-1].pieces, piece)
+			log = withPiece(log, id, g, piece)
 			return r.ctx.Err()
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(rc.log, func(a, b logEntry) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.gen, b.gen)) })
-	return rc.log, nil
+	slices.SortFunc(log, logEntry.compare)
+	return log, nil
 }
 
 // chain leaves out the batches whose Commit had failed, and reports those that are missing.

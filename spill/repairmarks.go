@@ -195,10 +195,10 @@ func (r *repair) saveRun(ref marks.Ref, id uint32) (marks.Ref, error) {
 	if err != nil {
 		return marks.Ref{}, err
 	}
-	if err := w.AddAll(ms); err != nil {
-		return marks.Ref{}, errors.Join(err, w.Abandon(r.out))
+	var saved marks.Ref
+	if err = w.AddAll(ms); err == nil {
+		saved, err = w.Finish(ref.Level)
 	}
-	saved, err := w.Finish(ref.Level)
 	if err != nil {
 		return marks.Ref{}, errors.Join(err, w.Abandon(r.out))
 	}

@@ -36,6 +36,24 @@ func (e logEntry) keys() [][]byte {
 	return all
 }
 
+// compare orders batches by number, and those of one number by generation.
+func (e logEntry) compare(o logEntry) int {
+	return cmp.Or(cmp.Compare(e.id, o.id), cmp.Compare(e.gen, o.gen))
+}
+
+// withPiece adds a piece, whose key is behind those before it, to the last batch of a log or to a new one.
+func withPiece(log []logEntry, id uint64, gen uint32, piece uint16) []logEntry {
+	n := len(log)
+	if n == 0 || log[n-1].id != id || log[n-1].gen != gen {
+		log = append(log, logEntry{id: id, gen: gen})
+		n++
+	}
+	e := &log[n-1]
+	e.head = e.head || piece == 0
+	e.pieces = append(e.pieces, piece)
+	return log
+}
+
 // surveyLog finds the batches behind the checkpoint, and reads the last one.
 func (rc *recovery) surveyLog() error {
 	for _, g := range rc.gens {
@@ -50,23 +68,14 @@ func (rc *recovery) surveyLog() error {
 			if id <= rc.state.through || id > rc.upTo {
 				return nil // discardLog deletes it
 			}
-			n := len(rc.log)
-			if n == 0 || rc.log[n-1].id != id || rc.log[n-1].gen != g {
-				rc.log = append(rc.log, logEntry{id: id, gen: g})
-				n++
-			}
-			e := &rc.log[n-1]
-			e.head = e.head || piece == 0
-			e.pieces = append(e.pieces, piece)
+			rc.log = withPiece(rc.log, id, g, piece)
 			return rc.ctx.Err()
 		})
 		if err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(rc.log, func(a, b logEntry) int {
-		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.gen, b.gen))
-	})
+	slices.SortFunc(rc.log, logEntry.compare)
 	rc.log = slices.DeleteFunc(rc.log, func(e logEntry) bool {
 		if !e.head {
 			rc.headless = append(rc.headless, e.keys()...)

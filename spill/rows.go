@@ -48,7 +48,7 @@ func (s *Store) row(key string) (value []byte, found bool, err error) {
 			return bytes.Clone(v), v != nil, nil
 		}
 	}
-	found, err = s.get(keys.Row(key), func(v []byte) error {
+	found, err = get(s.db, keys.Row(key), func(v []byte) error {
 		value = append([]byte{}, v...)
 		return nil
 	})
@@ -86,11 +86,6 @@ func (rc *recovery) rows() error {
 	}
 	many := afterPrefix(keys.Row(storage.ManyRows))
 	return rc.rowsFrom(string(many[keys.HeadLen:]), afterPrefix(keys.Row("")))
-}
-
-// rowsOf replays the rows whose keys begin with prefix.
-func (rc *recovery) rowsOf(prefix string) error {
-	return rc.rowsFrom(prefix, afterPrefix(keys.Row(prefix)))
 }
 
 // rowsFrom replays rows from a key on, up to a key of the engine, with those of the last batch merged in.
@@ -153,8 +148,7 @@ func eachRow(db kv.Reader, latest latestRows, from string, to []byte, fn func(na
 // afterPrefix returns the first key after all keys that begin with prefix. prefix must contain a
 // byte below 255.
 func afterPrefix(prefix []byte) []byte {
-	end := bytes.TrimRight(prefix, "\xff")
-	end = bytes.Clone(end)
+	end := bytes.Clone(bytes.TrimRight(prefix, "\xff"))
 	end[len(end)-1]++
 	return end
 }

@@ -109,11 +109,10 @@ func (x *snapshot) read(what string, fn func(recovery) error) error {
 	}
 	rc := x.found
 	err := fn(rc)
-	var said *usersError
-	switch {
-	case errors.As(err, &said):
+	if said, ok := errors.AsType[*usersError](err); ok {
 		return said.error
-	case err != nil:
+	}
+	if err != nil {
 		return fmt.Errorf("spill: snapshot: %s: %w", what, err)
 	}
 	return nil
@@ -162,7 +161,7 @@ func (x *snapshot) Batches(fn func(*storage.Batch) error) error {
 func (x *snapshot) Rows(prefix string, fn func(key string, value []byte) error) error {
 	return x.read("rows", func(rc recovery) error {
 		rc.to = teller{row: fn}
-		return rc.told(rc.rowsOf(prefix))
+		return rc.told(rc.rowsFrom(prefix, afterPrefix(keys.Row(prefix))))
 	})
 }
 
@@ -231,8 +230,7 @@ func (x *snapshot) Timed(fn func(block uint32, pos int, r *storage.TimedRecord) 
 
 // unlessTheirs makes err one of damage unless the caller's function said it.
 func unlessTheirs(key []byte, err error) error {
-	var said *usersError
-	if errors.As(err, &said) {
+	if _, said := errors.AsType[*usersError](err); said {
 		return err
 	}
 	return keys.Corrupt(key, err)

@@ -99,7 +99,7 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	s := &Store{db: db, opts: o, tidyNow: tidyNow}
 	s.places.Most = o.MemoryBudget / 32
 	s.marks.Init(max(min(o.MemoryBudget/2, o.MemoryBudget-db.Footprint()), leastFilters))
-	s.tidier.init()
+	s.tidier.halt = make(chan struct{})
 	if t, err := loadState(db); err == nil { // Recover reports errors
 		s.marks.Expect(t.runs)
 	}
@@ -271,8 +271,6 @@ func spanAt(spans []span, block uint32) int {
 }
 
 // get reads a value. What the engine cannot read is a *storage.CorruptError.
-func (s *Store) get(key []byte, fn func(value []byte) error) (bool, error) { return get(s.db, key, fn) }
-
 func get(db kv.Reader, key []byte, fn func(value []byte) error) (bool, error) {
 	found, err := db.Get(key, fn)
 	return found, damaged(key, err)
@@ -288,8 +286,7 @@ func must(db kv.Reader, key []byte, missing error, fn func(value []byte) error) 
 }
 
 func damaged(key []byte, err error) error {
-	var already *storage.CorruptError
-	if errors.Is(err, kv.ErrDamaged) && !errors.As(err, &already) {
+	if _, already := errors.AsType[*storage.CorruptError](err); errors.Is(err, kv.ErrDamaged) && !already {
 		return keys.Corrupt(key, err)
 	}
 	return err

@@ -35,8 +35,6 @@ type tidier struct {
 	once    sync.Once
 }
 
-func (t *tidier) init() { t.halt = make(chan struct{}) }
-
 // stop ends the background work permanently and waits until it has ended.
 func (t *tidier) stop() {
 	t.once.Do(func() { close(t.halt) })
@@ -46,12 +44,9 @@ func (t *tidier) stop() {
 // wait returns when nothing is running.
 func (t *tidier) wait() {
 	t.mu.Lock()
-	done := t.done
-	if !t.running {
-		done = nil
-	}
+	running, done := t.running, t.done
 	t.mu.Unlock()
-	if done != nil {
+	if running {
 		<-done
 	}
 }
@@ -66,15 +61,6 @@ func (t *tidier) pause() bool {
 	}
 }
 
-func (t *tidier) stopped() bool {
-	select {
-	case <-t.halt:
-		return true
-	default:
-		return false
-	}
-}
-
 // tidy does job, in the background if there is one.
 func (s *Store) tidy(job tidyJob) {
 	if s.tidyNow {
@@ -84,7 +70,7 @@ func (s *Store) tidy(job tidyJob) {
 	t := &s.tidier
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stopped() {
+	if halted(t.halt) {
 		return
 	}
 	if t.job != nil {
@@ -104,7 +90,7 @@ func (s *Store) tidyLoop() {
 		t.mu.Lock()
 		job := t.job
 		t.job = nil
-		if job == nil || t.stopped() {
+		if job == nil || halted(t.halt) {
 			t.running = false
 			close(t.done)
 			t.mu.Unlock()

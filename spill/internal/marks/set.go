@@ -129,13 +129,7 @@ func (m *Set) Retire(runs []*Run) (gone []*File) {
 func (m *Set) Replace(old []*Run, fresh ...*Run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var runs []*Run
-	for _, r := range m.runs {
-		if !slices.Contains(old, r) {
-			runs = append(runs, r)
-		}
-	}
-	runs = append(runs, fresh...)
+	runs := append(slices.DeleteFunc(slices.Clone(m.runs), func(r *Run) bool { return slices.Contains(old, r) }), fresh...)
 	sortRuns(runs)
 	m.runs, m.expects = runs, 0
 }
