@@ -355,11 +355,7 @@ func loadedAs(token, as string) Kind {
 // maybePage reports whether the declared type of a link's target may be a page.
 func maybePage(contentType string) bool {
 	t, _, _ := strings.Cut(contentType, ";")
-	switch strings.TrimSpace(t) {
-	case "", "text/html", "application/xhtml+xml":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"", "text/html", "application/xhtml+xml"}, strings.TrimSpace(t))
 }
 
 func (x *extractor) meta() {

@@ -4,6 +4,7 @@
 package link
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -69,12 +70,9 @@ func (q *queryWriter) flush() {
 		encoded = string(q.run)
 	}
 	q.run = q.run[:0]
-	const hex = "0123456789ABCDEF"
 	for i := range len(encoded) {
 		if c := encoded[i]; inQuerySet(c) {
-			q.b.WriteByte('%')
-			q.b.WriteByte(hex[c>>4])
-			q.b.WriteByte(hex[c&15])
+			fmt.Fprintf(&q.b, "%%%02X", c)
 		} else {
 			q.b.WriteByte(c)
 		}
