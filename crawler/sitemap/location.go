@@ -100,10 +100,7 @@ func Resolve(norm *urlnorm.Normalizer, file, line string) (string, error) {
 // hasScheme distinguishes http://a.example/ and mailto:x from a.example:8080/.
 func hasScheme(raw string) bool {
 	colon := strings.IndexByte(raw, ':')
-	if colon <= 0 || strings.ContainsAny(raw[:colon], "./?#") {
-		return false
-	}
-	return true
+	return colon > 0 && !strings.ContainsAny(raw[:colon], "./?#")
 }
 
 // beginsWithHost recognizes URLs without a scheme.
