@@ -127,13 +127,7 @@ func (h *history) within(d time.Duration) []sample {
 	if oldest := h.fine[0].at; len(h.coarse) > 0 && h.coarse[0].at.Before(oldest) && (d == 0 || newest.at.Sub(oldest) < d) {
 		all = append(h.coarse[:len(h.coarse):len(h.coarse)], newest)
 	}
-	var out []sample
-	for _, x := range all {
-		if d == 0 || newest.at.Sub(x.at) <= d {
-			out = append(out, x)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(all), func(x sample) bool { return d != 0 && newest.at.Sub(x.at) > d })
 }
 
 // thin returns about n of the samples, evenly spaced, including the newest.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -142,13 +143,7 @@ func (s *Status) stateOf(x facts) (state, sentence string) {
 
 // join joins the texts that are not empty.
 func join(by string, parts ...string) string {
-	var said []string
-	for _, p := range parts {
-		if p != "" {
-			said = append(said, p)
-		}
-	}
-	return strings.Join(said, by)
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), by)
 }
 
 func (s *Status) speed() string {
