@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -76,12 +77,7 @@ func makePage(r *rand.Rand) question {
 
 // keys yields sorted keys, so that a seed makes the same pages.
 func keys[V any](m map[string]V) func(func(string) bool) {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return slices.Values(names)
+	return slices.Values(slices.Sorted(maps.Keys(m)))
 }
 
 func cased(r *rand.Rand, name string) string {
