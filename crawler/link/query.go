@@ -112,10 +112,5 @@ func (e textEncoding) substitute(c rune) (rune, bool) {
 
 // isPlain reports whether every encoding writes s as it is.
 func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c >= utf8.RuneSelf || c == 0x0e || c == 0x0f || c == 0x1b {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool { return c >= utf8.RuneSelf || c == 0x0e || c == 0x0f || c == 0x1b })
 }

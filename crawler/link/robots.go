@@ -3,7 +3,10 @@
 
 package link
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Directives are a page's requests to robots.
 type Directives struct {
@@ -58,9 +61,5 @@ func RobotsTag(values []string, agent string) Directives {
 
 // hasValue reports whether name is a directive with a value, rather than the name of a robot.
 func hasValue(name string) bool {
-	switch strings.ToLower(strings.TrimSpace(name)) {
-	case "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}, strings.ToLower(strings.TrimSpace(name)))
 }
