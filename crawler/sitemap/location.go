@@ -3,6 +3,7 @@
 package sitemap
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,9 +70,9 @@ func (r *resolver) absolute(raw, base string, f Format) (string, error) {
 	case hasScheme(raw):
 		return r.norm.Normalize(raw)
 	case r.beginsWithHost(raw):
-		return r.norm.Normalize(r.schemeOr("http") + "://" + raw)
+		return r.norm.Normalize(cmp.Or(r.scheme, "http") + "://" + raw)
 	case strings.HasPrefix(raw, "//"):
-		return r.norm.Normalize(r.schemeOr("http") + ":" + raw)
+		return r.norm.Normalize(cmp.Or(r.scheme, "http") + ":" + raw)
 	case f == Text && raw[0] != '/' || r.own == "" && base == "":
 		return "", urlnorm.ErrSyntax
 	case base == "":
@@ -117,13 +118,6 @@ func (r *resolver) beginsWithHost(raw string) bool {
 		return true
 	}
 	return strings.HasSuffix(name, "."+r.host) || strings.Contains(name, ".") && strings.HasSuffix(r.host, "."+name)
-}
-
-func (r *resolver) schemeOr(otherwise string) string {
-	if r.scheme != "" {
-		return r.scheme
-	}
-	return otherwise
 }
 
 func (r *resolver) allowed(u string, f Format) bool {

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -240,15 +241,9 @@ func (s *scanner) tag(line int) (t token, ok bool, err error) {
 
 // isName accepts the names of XML, and some more.
 func isName(b []byte) bool {
-	if len(b) == 0 || !isLetter(b[0]) {
-		return false
-	}
-	for _, c := range b {
-		if !isLetter(c) && (c < '0' || c > '9') && c != '-' && c != '.' {
-			return false
-		}
-	}
-	return true
+	return len(b) > 0 && isLetter(b[0]) && !slices.ContainsFunc(b, func(c byte) bool {
+		return !isLetter(c) && (c < '0' || c > '9') && c != '-' && c != '.'
+	})
 }
 
 func isLetter(c byte) bool {
