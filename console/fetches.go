@@ -200,15 +200,10 @@ func (w *Watch) failingNow() (hosts []string) {
 func (w *Watch) silent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.streak < 3 {
-		return false
-	}
-	for _, f := range w.fetches {
-		if a := w.ailing[f.Host]; a == nil || a.since.IsZero() {
-			return false
-		}
-	}
-	return true
+	return w.streak >= 3 && !slices.ContainsFunc(w.fetches, func(f Fetch) bool {
+		a := w.ailing[f.Host]
+		return a == nil || a.since.IsZero()
+	})
 }
 
 // Answer counts requests by response status; 0 is no response.
