@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -146,11 +147,7 @@ func (s *Service) lateID(id string, o frontier.Outcome) error {
 
 // slows reports whether the frontier backs off after such a failure.
 func slows(k frontier.Failure) bool {
-	switch k {
-	case frontier.FailureConnect, frontier.FailureTimeout, frontier.FailureUnavailable, frontier.FailureTooMany:
-		return true
-	}
-	return false
+	return slices.Contains([]frontier.Failure{frontier.FailureConnect, frontier.FailureTimeout, frontier.FailureUnavailable, frontier.FailureTooMany}, k)
 }
 
 // lateExtend reserves a host for longer when a client extends its inherited lease.
