@@ -102,7 +102,7 @@ func (p *page) allowed(u *url.URL) bool {
 			break
 		}
 		if p.r.rules.note(target, res, nil) {
-			x, _ := p.r.rules.known(siteOfRobots(target))
+			x, _ := p.r.rules.known(strings.TrimSuffix(target, "/robots.txt"))
 			p.r.rules.put(site, x)
 			_ = res.Close()
 			return x != nil && x.Allowed(u.String())
@@ -129,5 +129,3 @@ func (p *page) allowed(u *url.URL) bool {
 	p.r.rules.put(site, nil)
 	return false
 }
-
-func siteOfRobots(target string) string { return strings.TrimSuffix(target, "/robots.txt") }

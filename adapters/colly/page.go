@@ -176,6 +176,3 @@ func (q *Queue) onHeaders(r *colly.Response) {
 		p.answered = true
 	}
 }
-
-// noFollow leaves redirects to the queue.
-func noFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

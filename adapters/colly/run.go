@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"github.com/gocolly/colly/v2"
@@ -92,7 +93,7 @@ func (q *Queue) Attach(name string, c *colly.Collector) error {
 	if q.o.Follow {
 		c.SetRequestTimeout(0) // it would count the waits
 	} else {
-		c.SetRedirectHandler(noFollow)
+		c.SetRedirectHandler(func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }) // the queue follows them
 	}
 	if known == nil {
 		q.collectors[name] = c
