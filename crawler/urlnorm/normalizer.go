@@ -28,15 +28,6 @@ func New(rules ...Rule) *Normalizer {
 	return &Normalizer{rules: slices.Clone(rules)}
 }
 
-// Rules returns the names of the rules in their order.
-func (n *Normalizer) Rules() []string {
-	var names []string
-	for _, r := range n.rules {
-		names = append(names, r.Name)
-	}
-	return names
-}
-
 // Normalize returns the normal form of an absolute URL. It fails with [ErrScheme], [ErrTooLong] or
 // [ErrSyntax]. A URL that is already in normal form is returned unchanged, usually without parsing.
 func (n *Normalizer) Normalize(raw string) (string, error) {
