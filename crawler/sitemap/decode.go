@@ -158,10 +158,8 @@ func Recognize(head []byte, contentType string) bool {
 	b := make([]byte, headSize)
 	n, _ := io.ReadFull(text, b) // a compressed head ends early
 	b = bytes.TrimSpace(bytes.ToLower(b[:n]))
-	for _, scheme := range []string{"http://", "https://"} {
-		if bytes.HasPrefix(b, []byte(scheme)) {
-			return true
-		}
+	if bytes.HasPrefix(b, []byte("http://")) || bytes.HasPrefix(b, []byte("https://")) {
+		return true
 	}
 	for _, tag := range []string{"<!doctype html", "<html", "<head", "<body"} {
 		if before, _, found := bytes.Cut(b, []byte(tag)); found && len(before) < len(b) {
