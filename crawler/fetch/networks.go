@@ -92,10 +92,8 @@ func (n *Networks) Check(addr netip.Addr) error {
 	if !a.IsValid() {
 		return &AddressError{addr, "no address"}
 	}
-	for _, p := range n.Deny {
-		if p.Contains(a) {
-			return &AddressError{addr, "denied"}
-		}
+	if slices.ContainsFunc(n.Deny, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		return &AddressError{addr, "denied"}
 	}
 	if nat64.Contains(a) && n.allows(a) {
 		b := a.As16()
