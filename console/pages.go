@@ -283,10 +283,7 @@ func (c *Console) unread(e End) string {
 	if e.What != "robots" || e.Reason == "" {
 		return ""
 	}
-	name := "robots.txt of its site"
-	if e.URL != "" {
-		name = e.URL
-	}
+	name := cmp.Or(e.URL, "robots.txt of its site")
 	return fmt.Sprintf("; %s was not read %s ago: status %d, %s", name, Ago(c.f.Now().Sub(e.At)), e.Status, e.Reason)
 }
 
