@@ -138,11 +138,11 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 	}
 	until := time.Now().Add(w.hold)
 	leases, err := s.svc.Take(ctx, clientOf(ctx), o)
-	var later *frontier.NotDueError
+	later, notDue := errors.AsType[*frontier.NotDueError](err)
 	switch {
-	case errors.As(err, &later) && w.key == "":
+	case notDue && w.key == "":
 		return nil, later.Next, nil
-	case later != nil, errors.Is(err, frontier.ErrExhausted):
+	case notDue, errors.Is(err, frontier.ErrExhausted):
 		return nil, time.Time{}, nil
 	case err != nil:
 		return nil, time.Time{}, err
@@ -193,9 +193,6 @@ func (s *Server) send(leases []frontier.Lease, until time.Time, stream grpc.Serv
 		for ; e.sent < len(leases) && e.err == nil && time.Now().Before(until); e.sent++ {
 			l := &leases[e.sent]
 			meta := listsOf(envelopeOf(l.Entry.Meta).Meta)
-			if meta == nil {
-				meta = map[string]*pb.StringList{}
-			}
 			meta[leaseKey] = &pb.StringList{Values: []string{l.ID()}}
 			e.err = stream.Send(&pb.URLInfo{Url: l.Entry.URL, Key: l.Host, CrawlID: s.svc.CrawlName(l.Entry.Crawl), Metadata: meta})
 		}

@@ -61,9 +61,6 @@ func metadataOf(m map[string]*pb.StringList) map[string][]string {
 }
 
 func listsOf(m map[string][]string) map[string]*pb.StringList {
-	if len(m) == 0 {
-		return nil
-	}
 	out := make(map[string]*pb.StringList, len(m))
 	for k, v := range m {
 		out[k] = &pb.StringList{Values: v}
