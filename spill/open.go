@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-7440039f/frontier/spill/internal/keys"
@@ -123,10 +124,8 @@ func storeFolder(dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, n := range names {
-		if n.Name() == "MANIFEST" {
-			return true, nil
-		}
+	if slices.ContainsFunc(names, func(n os.DirEntry) bool { return n.Name() == "MANIFEST" }) {
+		return true, nil
 	}
 	if remains(names) {
 		return false, &storage.CorruptError{File: "MANIFEST", Err: errors.New("file is missing")}

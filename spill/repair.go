@@ -46,10 +46,7 @@ type Loss struct {
 
 // String returns what was lost, where, and why.
 func (l Loss) String() string {
-	name := l.File
-	if name == "" {
-		name = fmt.Sprintf("%x", l.Key)
-	}
+	name := cmp.Or(l.File, fmt.Sprintf("%x", l.Key))
 	urls := "an unknown number of URLs"
 	if l.URLs >= 0 {
 		urls = fmt.Sprintf("%d URLs", l.URLs)
