@@ -86,11 +86,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	} else {
 		err = root.Run(ctx, append([]string{"frontier"}, args...))
 	}
-	var wrong usageError
-	switch {
-	case err == nil:
+	if err == nil {
 		return code
-	case errors.As(err, &wrong):
+	}
+	if _, wrong := errors.AsType[usageError](err); wrong {
 		fmt.Fprintf(stderr, "frontier: %s\n%s\n", unprefixed(err), whereHelpIs(root, args))
 		return exitUsage
 	}

@@ -65,19 +65,7 @@ func routeCommand(code *int) *cli.Command {
 	return &cli.Command{
 		Name: "route", Usage: "answer for several served frontiers, each with a part of the hosts", Flags: s.flags(),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
-			if cmd.NArg() > 0 {
-				return usageError(fmt.Sprintf("route: what is %q? It takes flags only", cmd.Args().First()))
-			}
-			if err := s.judge(); err != nil {
-				return usageError("route: " + err.Error())
-			}
-			log, _ := s.log.open(cmd.Root().Writer, cmd.Root().ErrWriter)
-			if err := s.run(ctx, log); err != nil {
-				*code = exitError
-				return err
-			}
-			log.Info("stopped")
-			return nil
+			return untilStopped(ctx, cmd, code, s.judge, &s.log, s.run)
 		},
 	}
 }
@@ -103,15 +91,7 @@ func (s *router) judge() error {
 	}
 	s.badIf(s.most < 1, "want at least 1", "max-connections")
 	s.badIf(s.grace < 0, "want >= 0", "grace")
-	if s.cert == "" != (s.key == "") {
-		s.fault([]string{"tls-cert", "tls-key"}, "%s and %s: want both", s.shown("tls-cert"), s.shown("tls-key"))
-	} else if s.cert != "" {
-		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
-		if err != nil {
-			s.wrong(err, "tls-cert")
-		}
-		s.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	}
+	s.tls = s.keyPair(s.cert, s.key)
 	return s.err()
 }
 

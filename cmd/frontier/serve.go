@@ -122,26 +122,32 @@ func serveCommand(code *int) *cli.Command {
 		Name: "serve", Usage: "serve a frontier to crawlers in any language, over HTTP and gRPC",
 		Flags: append(s.flags(), &cli.StringFlag{Name: "config", Usage: "read the options from this TOML `file`, those that no flag gives"}),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
-			if cmd.NArg() > 0 {
-				return usageError(fmt.Sprintf("serve: what is %q? It takes flags only", cmd.Args().First()))
-			}
 			if path := cmd.String("config"); path != "" {
 				if err := s.readConfig(path); err != nil {
 					return usageError(fmt.Sprintf("serve: -config: %v", err))
 				}
 			}
-			if err := s.judge(); err != nil {
-				return usageError("serve: " + err.Error())
-			}
-			log, _ := s.log.open(cmd.Root().Writer, cmd.Root().ErrWriter)
-			if err := s.run(ctx, log); err != nil {
-				*code = exitError
-				return advised(s.dir, err)
-			}
-			log.Info("stopped")
-			return nil
+			return advised(s.dir, untilStopped(ctx, cmd, code, s.judge, s.log, s.run))
 		},
 	}
+}
+
+// untilStopped runs a command that takes flags only, if judge finds no fault in them, until ctx ends. It
+// stores the exit status of an error in code.
+func untilStopped(ctx context.Context, cmd *cli.Command, code *int, judge func() error, flags *logFlags, run func(context.Context, *slog.Logger) error) error {
+	if cmd.NArg() > 0 {
+		return usageError(fmt.Sprintf("%s: what is %q? It takes flags only", cmd.Name, cmd.Args().First()))
+	}
+	if err := judge(); err != nil {
+		return usageError(cmd.Name + ": " + err.Error())
+	}
+	log, _ := flags.open(cmd.Root().Writer, cmd.Root().ErrWriter)
+	if err := run(ctx, log); err != nil {
+		*code = exitError
+		return err
+	}
+	log.Info("stopped")
+	return nil
 }
 
 // judge completes the settings. The error lists every fault.
@@ -201,22 +207,11 @@ func (s *server) judge() error {
 
 // judgeTLS reads certificates and keys.
 func (s *server) judgeTLS() {
-	switch {
-	case s.cert == "" && s.key == "" && s.clientCA == "":
-		return
-	case s.cert == "" && s.key == "":
+	s.tls = s.keyPair(s.cert, s.key)
+	if s.clientCA != "" && s.cert == "" && s.key == "" {
 		s.fault([]string{"client-ca"}, "%s needs %s and %s", s.shown("client-ca"), s.shown("tls-cert"), s.shown("tls-key"))
-		return
-	case s.cert == "" || s.key == "":
-		s.fault([]string{"tls-cert", "tls-key"}, "%s and %s: want both", s.shown("tls-cert"), s.shown("tls-key"))
-		return
 	}
-	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
-	if err != nil {
-		s.wrong(err, "tls-cert")
-	}
-	s.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	if s.clientCA == "" {
+	if s.clientCA == "" || s.tls == nil {
 		return
 	}
 	b, err := os.ReadFile(s.clientCA)
@@ -240,6 +235,21 @@ func (s *server) judgeTLS() {
 	if len(s.clients) == 0 {
 		s.fault([]string{"client-ca"}, "%s needs %s: no client may do anything", s.shown("client-ca"), s.shown("client"))
 	}
+}
+
+// keyPair reads the certificate and the key of -tls-cert and -tls-key. It returns nil without them.
+func (o *options) keyPair(cert, key string) *tls.Config {
+	if cert == "" || key == "" {
+		if cert != key {
+			o.fault([]string{"tls-cert", "tls-key"}, "%s and %s: want both", o.shown("tls-cert"), o.shown("tls-key"))
+		}
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		o.wrong(err, "tls-cert")
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
 // addresses yields the addresses to listen on, by option.
