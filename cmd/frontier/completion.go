@@ -111,17 +111,12 @@ func completingCommand() *cli.Command {
 type candidate struct{ word, means string }
 
 // complete returns candidates for the last word.
-func complete(ctx context.Context, root *cli.Command, words []string) (found []candidate) {
+func complete(ctx context.Context, root *cli.Command, words []string) []candidate {
 	if len(words) == 0 {
 		return nil
 	}
 	last, before := strings.TrimLeft(words[len(words)-1], `'"`), words[:len(words)-1]
-	for _, c := range proposed(ctx, root, before, last) {
-		if strings.HasPrefix(c.word, last) {
-			found = append(found, c)
-		}
-	}
-	return found
+	return slices.DeleteFunc(proposed(ctx, root, before, last), func(c candidate) bool { return !strings.HasPrefix(c.word, last) })
 }
 
 func proposed(ctx context.Context, root *cli.Command, before []string, last string) []candidate {

@@ -88,12 +88,7 @@ func wait(n int64) string {
 
 // atLimit reports whether a limit holds the waiting URLs.
 func atLimit(f *frontier.Frontier) bool {
-	for _, h := range inspect.New(f).Largest(100) {
-		if h.Reason == inspect.ReasonLimit {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(inspect.New(f).Largest(100), func(h inspect.Host) bool { return h.Reason == inspect.ReasonLimit })
 }
 
 // trouble explains why nothing was fetched.

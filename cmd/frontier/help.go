@@ -159,10 +159,8 @@ func badFlags(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 		return usageError(fmt.Sprintf("%s: %s needs a value", cmd.Name, name))
 	}
 	if m := wrongValue.FindStringSubmatch(said); m != nil {
-		for _, f := range cmd.VisibleFlags() {
-			if slices.Contains(f.Names(), m[2]) {
-				return usageError(fmt.Sprintf("%s: -%s is %s; want %s", cmd.Name, m[2], m[1], wanted(f)))
-			}
+		if f := flagOf(cmd, m[2]); f != nil {
+			return usageError(fmt.Sprintf("%s: -%s is %s; want %s", cmd.Name, m[2], m[1], wanted(f)))
 		}
 	}
 	return usageError(cmd.Name + ": " + said)
@@ -332,11 +330,7 @@ func showFlag(w io.Writer, f cli.Flag) {
 // describe returns a flag with its argument, and its description.
 func describe(f cli.Flag) (name, usage string) {
 	d := f.(cli.DocGenerationFlag)
-	names := slices.Clone(f.Names())
-	for i := range names {
-		names[i] = "-" + names[i]
-	}
-	name = strings.Join(names, ", ")
+	name = "-" + strings.Join(f.Names(), ", -")
 	argument, usage := flag.UnquoteUsage(&flag.Flag{Usage: d.GetUsage(), Value: plainValue{}})
 	if g, ok := f.(*cli.GenericFlag); ok {
 		if t, ok := g.Value.(*typed); ok {
@@ -361,8 +355,7 @@ func (plainValue) Set(string) error { return nil }
 // initial returns a flag's default, if it is worth showing.
 func initial(f cli.Flag) string {
 	d := f.(cli.DocGenerationFlag)
-	s := d.GetDefaultText()
-	s = cmp.Or(s, d.GetValue())
+	s := cmp.Or(d.GetDefaultText(), d.GetValue())
 	if g, ok := f.(*cli.GenericFlag); ok && g.HideDefault || !d.TakesValue() || slices.Contains([]string{"", `""`, "0", "0s"}, s) {
 		return ""
 	}

@@ -122,9 +122,7 @@ func (o *options) settle() {
 			x.from = fromFlag
 		} else if len(x.read) > 0 {
 			x.from = fromFile
-			for _, t := range x.read {
-				values = append(values, t.value)
-			}
+			values = o.texts(x.Name)
 		}
 		for _, v := range values {
 			if !utf8.ValidString(v) {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,13 +70,8 @@ func (s *settings) seedOf(path string, l urllist.Line) (string, error) {
 }
 
 // seedFiles returns the files that were named.
-func (s *settings) seedFiles() (files []string) {
-	for _, path := range s.lists {
-		if path != "" {
-			files = append(files, path)
-		}
-	}
-	return files
+func (s *settings) seedFiles() []string {
+	return slices.DeleteFunc(slices.Clone(s.lists), func(path string) bool { return path == "" })
 }
 
 // judgedSeeds is a file in -dir: the seedsFound of the last command, in JSON.
