@@ -62,8 +62,8 @@ func (r *configReader) read() {
 		for r.p.NextExpression() {
 			r.expression(r.p.Expression(), from)
 		}
-		var wrong *unstable.ParserError
-		if !errors.As(r.p.Error(), &wrong) {
+		wrong, ok := errors.AsType[*unstable.ParserError](r.p.Error())
+		if !ok {
 			return
 		}
 		from = r.resume(from, from+int(r.p.Range(wrong.Highlight).Offset), wrong)
@@ -205,12 +205,10 @@ func (r *configReader) line(at int) int { return 1 + bytes.Count(r.data[:at], []
 
 // invalid returns the offset of the first byte that is not UTF-8, or -1.
 func invalid(b []byte) int {
-	for i := 0; i < len(b); {
-		c, n := utf8.DecodeRune(b[i:])
-		if c == utf8.RuneError && n == 1 {
+	for i, c := range string(b) {
+		if c == utf8.RuneError && !bytes.HasPrefix(b[i:], []byte("\ufffd")) {
 			return i
 		}
-		i += n
 	}
 	return -1
 }

@@ -54,18 +54,7 @@ func (w *fetchFlags) define(fs *flagSet, o *fetch.Options) {
 // apply checks the flags and completes the settings.
 func (w *fetchFlags) apply(s *settings) {
 	o := &s.fetch
-	networks := func(name string, l list) (out []netip.Prefix) {
-		for _, n := range l {
-			p, err := netip.ParsePrefix(n)
-			if err != nil {
-				s.badItem(name, n, "want networks like 192.0.2.0/24")
-				continue
-			}
-			out = append(out, p)
-		}
-		return out
-	}
-	o.Networks = fetch.Networks{Allow: networks("allow-network", w.allow), Deny: networks("deny-network", w.deny)}
+	o.Networks = fetch.Networks{Allow: s.networks("allow-network", w.allow), Deny: s.networks("deny-network", w.deny)}
 	if o.AnyPort = w.ports == "any"; !o.AnyPort && w.ports != "web" {
 		s.bad("want web or any", "ports")
 	}
@@ -105,6 +94,19 @@ func (w *fetchFlags) apply(s *settings) {
 			names.Prefetch(host)
 		}
 	}
+}
+
+// networks reads the networks of an option.
+func (o *options) networks(name string, l list) (out []netip.Prefix) {
+	for _, n := range l {
+		p, err := netip.ParsePrefix(n)
+		if err != nil {
+			o.badItem(name, n, "want networks like 192.0.2.0/24")
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // applyPlaces checks where requests may go.

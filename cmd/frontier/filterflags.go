@@ -92,14 +92,8 @@ func (w *filterFlags) apply(all *options, o *crawler.Options) {
 		{"max-segments", t.MaxSegments}, {"max-repeats", t.MaxRepeats}, {"max-per-pattern", t.MaxPerPattern},
 		{"max-calendar", t.MaxCalendar}, {"max-facets", t.MaxFacets}, {"max-sessions", t.MaxSessions},
 	} {
-		if x.n < 1 {
-			all.bad("want > 0", x.name)
-		}
+		all.badIf(x.n < 1, "want > 0", x.name)
 	}
-	if w.maxQuery < 0 {
-		all.bad("want >= 0", "max-query")
-	}
-	if w.maxParams < 0 {
-		all.bad("want >= 0", "max-params")
-	}
+	all.badIf(w.maxQuery < 0, "want >= 0", "max-query")
+	all.badIf(w.maxParams < 0, "want >= 0", "max-params")
 }

@@ -71,15 +71,8 @@ func (m *moduleFlags) open(s *settings, f crawler.Frontier, log *slog.Logger) (_
 			return closeAll, err
 		}
 		closers = append(closers, w.Close)
-		pages := processing.Archive(w, agent)
-		if m.noArchive {
-			pages = processing.UnlessNoArchive(pages, agent)
-		}
-		handlers = append(handlers, pages)
-		s.crawler.Whole, s.crawler.Via = processing.Uncaptured(w), true
-		if !m.noRobots {
-			s.crawler.OnRobots = processing.ArchiveRobots(w, agent)
-		}
+		processing.AddArchive(&s.crawler, w, processing.ArchiveOptions{NoRobots: m.noRobots, HonourNoArchive: m.noArchive})
+		handlers = append(handlers, s.crawler.OnPage)
 	}
 	if m.seen != "" {
 		x, err := neardup.Open(m.seen, neardup.Options{Threshold: m.threshold, Sync: s.sync, Logger: log, OnMirror: func(m neardup.Mirror) {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"math"
-	"net/netip"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -74,13 +73,7 @@ func (p *paceFlags) apply(s *settings) {
 	s.badIf(hosts < 1 || hosts > 1024, "want 1 to 1024", "host-concurrency")
 	s.badIf(s.crawler.Groups.Concurrency < 1, "want >= 1", "group-concurrency")
 	s.badIf(bits < 1 || bits > 128, "want 1 to 128", "group-ipv6-bits")
-	for _, n := range p.exempt {
-		net, err := netip.ParsePrefix(n)
-		if err != nil {
-			s.badItem("group-exempt", n, "want networks like 192.0.2.0/24")
-		}
-		s.crawler.Groups.Exempt = append(s.crawler.Groups.Exempt, net)
-	}
+	s.crawler.Groups.Exempt = s.networks("group-exempt", p.exempt)
 	s.badIf(s.crawler.MaxCrawlDelay < unit.Least, "want >= 1ms", "max-crawl-delay")
 	s.badIf(s.crawler.MaxRetryAfter < unit.Least, "want >= 1ms", "max-retry-after")
 	s.badIf(p.tries < 1 || noPause(p.retryWait), "want tries >= 1 and a wait of 0, or 1ms to 720h", "retry-tries", "retry-wait")

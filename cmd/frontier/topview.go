@@ -320,13 +320,11 @@ func (m *top) table(height int) []string {
 			failures = console.Count(int64(h.Failures))
 		}
 		l := line(oneLine(h.Host), console.Count(h.Waiting), oneLine(h.Reason), nextOf(h, m.Now), failures)
-		switch {
-		case first+i == m.at:
-			l = chosen.Render(l)
-		default:
-			l = styleOf(h).Render(l)
+		style := styleOf(h)
+		if first+i == m.at {
+			style = chosen
 		}
-		lines = append(lines, l)
+		lines = append(lines, style.Render(l))
 	}
 	return lines
 }
@@ -358,15 +356,10 @@ func nextOf(h console.HostRow, now time.Time) string {
 	if h.Until != nil && (due == nil || h.Until.After(*due)) {
 		due = h.Until
 	}
-	switch {
-	case h.Reason == "paused":
+	if h.Reason == "paused" {
 		return "when unpaused"
-	case due == nil:
-		return ""
-	case !due.After(now):
-		return "now"
 	}
-	return "in " + console.Ago(due.Sub(now))
+	return until(due, now)
 }
 
 // styleOf returns a host's colour.

@@ -16,7 +16,7 @@ func (l *list) String() string { return strings.Join(*l, ",") }
 // Set adds the values of s.
 func (l *list) Set(s string) error {
 	before := len(*l)
-	for _, x := range strings.Split(s, ",") {
+	for x := range strings.SplitSeq(s, ",") {
 		if x = strings.TrimSpace(x); x != "" {
 			*l = append(*l, x)
 		}
@@ -57,18 +57,9 @@ func (b *byteSize) String() string {
 
 func (b *byteSize) Set(s string) error {
 	shift := 0
-	if i := len(s) - 1; i > 0 {
-		switch s[i] {
-		case 'k', 'K':
-			shift = 10
-		case 'm', 'M':
-			shift = 20
-		case 'g', 'G':
-			shift = 30
-		}
-		if shift > 0 {
-			s = s[:i]
-		}
+	if i := strings.IndexAny(s, "kKmMgG"); i > 0 && i == len(s)-1 {
+		shift = 10 + 10*strings.Index("kmg", strings.ToLower(s[i:]))
+		s = s[:i]
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 || n > 1<<62>>shift {
