@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/record"
-	"github.com/seed-7440039f/frontier/storage"
 )
 
 // A completion with more outlinks than these is committed in parts: what a commit has takes memory
@@ -26,27 +26,6 @@ const (
 
 // askAtOnce is how many marks are looked for in memory under one lock.
 const askAtOnce = 256
-
-// newEntry is a valid entry, ready to be admitted.
-type newEntry struct {
-	index    int
-	hash     uint64 // of host
-	host     string
-	url      string // empty, or that of body
-	mark     storage.Mark
-	due      int64 // date; 0: waiting at once
-	body     []byte
-	crawl    uint32
-	priority uint8
-	absentee int32 // its host's index in op.absent + 1; 0: none
-	marked   bool  // mark was inserted for it
-	stored   bool  // the Spill knows mark; see lookUp
-	fetched  bool  // the Spill had to be asked for that
-	force    bool
-	hint     bool
-	news     int64  // of a hint: its NotBefore in Unix milliseconds; 0: none
-	forcedAt uint64 // the last sequence number when it met a lease (see shard.again), or the record's that it replaces because of a hint
-}
 
 // Add admits entries and returns how many were new. Known URLs are no error. Add reports bad entries as
 // joined *EntryErrors and admits the others. On any other error it admits none. When Add has returned
@@ -90,7 +69,7 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8, verdicts
 		_ = f.isClosed()
 	}
 	o := newOp()
-	o.ctx, o.verdicts = ctx, verdicts
+	o.Context, o.verdicts = ctx, verdicts
 	f.prepare(o, entries, 0, p, nil)
 	n, err = f.add(ctx, o)
 	admitted = err == nil
@@ -159,19 +138,19 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	if f.opts.Spill == nil { // no checkpoint completes without one
 		yield = f.yield
 	}
-	f.stepping++
+	f.ledger.BeginSteps()
 	known := f.dedupLocked(o, yield)
-	f.steppedLocked()
+	f.ledger.EndSteps()
 	if f.core.Limits != nil {
 		f.limitLocked(o)
 	}
-	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.log.Busy() {
+	if len(o.Entries) == 0 && len(known) == 0 && len(o.Rows) == 0 && !f.ledger.Busy() {
 		f.dispatchLocked() // there may be hints
 		f.mu.Unlock()
 		return 0, nil
 	}
-	n := len(o.entries)
-	if err := f.submitAndUnlock(o); err != nil {
+	n := len(o.Entries)
+	if err := f.ledger.SubmitAndUnlock(&o.Op); err != nil {
 		return 0, err
 	}
 	if len(known) == 0 {
@@ -186,41 +165,41 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 // dedupLocked removes known entries from o and remembers the others. It returns
 // the known ones to force. It calls yield, if that is not nil, between
 // steps: no checkpoint may complete meanwhile.
-func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
+func (f *Frontier) dedupLocked(o *op, yield func()) (forced []ledger.Entry) {
 	if f.opts.NoDedup {
 		return nil
 	}
 	kept := 0
-	for i := range o.entries {
-		if yield != nil && i > 0 && i%applyAtOnce == 0 {
+	for i := range o.Entries {
+		if yield != nil && i > 0 && i%ledger.AtOnce == 0 {
 			yield()
 		}
-		e := &o.entries[i]
+		e := &o.Entries[i]
 		switch {
-		case !e.stored && f.known.Insert(e.mark):
-			e.marked = true
+		case !e.Stored && f.known.Insert(e.Mark):
+			e.Marked = true
 			if kept < i {
-				o.entries[kept] = *e
+				o.Entries[kept] = *e
 			}
 			kept++
 			continue
-		case e.fetched:
-			f.known.Popular.Insert(e.mark)
+		case e.Fetched:
+			f.known.Popular.Insert(e.Mark)
 		}
-		if e.force {
+		if e.Force {
 			forced = append(forced, *e)
 			continue
 		}
 		f.core.Stats.Duplicates++
-		o.verdict(e.index, EntryKnown)
-		if e.hint {
-			e.hint = f.hintLocked(o, e)
+		o.verdict(e.Index, EntryKnown)
+		if e.Hint {
+			e.Hint = f.hintLocked(o, e)
 		}
-		if e.hint || f.rises.by != nil {
+		if e.Hint || f.rises.by != nil {
 			o.found = append(o.found, *e)
 		}
 	}
-	o.entries = o.entries[:kept]
+	o.Entries = o.Entries[:kept]
 	return forced
 }
 
@@ -228,25 +207,25 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 // ones to o, the others to those refused. The first has the given index. The priority is that
 // of prepareAs; Immediate ones are forced, and have no time. Links of a page inherit from its lease.
 func (s *shard) prepare(o *op, entries []Entry, first int, p uint8, page *Lease) {
-	o.links = true
+	o.Links = true
 	o.forgets = s.forgotten.Version()
-	o.entries = slices.Grow(o.entries, len(entries))
+	o.Entries = slices.Grow(o.Entries, len(entries))
 	var linked Entry
 	for i := range entries {
-		last := len(o.entries)
-		o.entries = append(o.entries, newEntry{index: first + i})
-		e, given := &o.entries[last], &entries[i]
+		last := len(o.Entries)
+		o.Entries = append(o.Entries, ledger.Entry{Index: first + i})
+		e, given := &o.Entries[last], &entries[i]
 		if page != nil && !given.AsIs {
 			linked = page.link(given)
 			given = &linked
 		}
 		if err := s.prepareNamed(o, e, given, p); err != nil {
 			o.refuse(first+i, EntryBad, &EntryError{Index: first + i, URL: shortened(entries[i].URL), Err: err})
-			o.entries = o.entries[:last]
+			o.Entries = o.Entries[:last]
 			continue
 		}
 		if p == Immediate {
-			e.force, e.due = true, 0
+			e.Force, e.Due = true, 0
 		}
 	}
 }
@@ -266,7 +245,7 @@ func part(links []Entry) (first, rest []Entry) {
 // out becomes an outcome that leaves the URL waiting. After err the call waits no longer.
 func (f *Frontier) prepareLinks(ctx context.Context, l *Lease, out *Outcome, verdicts []Verdict) (last *op, bad, undone, err error) {
 	o := newOp()
-	o.ctx, o.verdicts = ctx, verdicts
+	o.Context, o.verdicts = ctx, verdicts
 	links, rest := part(out.Add)
 	for len(rest) > 0 && f.isOut(l) {
 		f.prepare(o, links, len(out.Add)-len(links)-len(rest), 0, l)
@@ -291,7 +270,7 @@ func (f *Frontier) prepareLinks(ctx context.Context, l *Lease, out *Outcome, ver
 		}
 		o.free()
 		o = newOp()
-		o.ctx, o.verdicts, o.refused = ctx, verdicts, refused
+		o.Context, o.verdicts, o.refused = ctx, verdicts, refused
 		if undone == nil {
 			links, rest = part(rest)
 		}
@@ -303,7 +282,7 @@ func (f *Frontier) prepareLinks(ctx context.Context, l *Lease, out *Outcome, ver
 }
 
 // prepareNamed is prepareAs for an entry whose URL is as the program spells it.
-func (s *shard) prepareNamed(o *op, n *newEntry, e *Entry, p uint8) error {
+func (s *shard) prepareNamed(o *op, n *ledger.Entry, e *Entry, p uint8) error {
 	if e.Finished && p == Immediate {
 		return errors.New("not in CrawlNow: Finished")
 	}
@@ -333,7 +312,7 @@ func shortened(url string) string {
 
 // prepareAs checks and encodes one entry into n, with the given number of failed tries,
 // and with priority p unless that is 0.
-func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p uint8) error {
+func (s *shard) prepareAs(o *op, n *ledger.Entry, e *Entry, h *History, fails int, p uint8) error {
 	switch {
 	case e.URL == "":
 		return &mistakeError{err: errors.New("empty URL")}
@@ -359,20 +338,20 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 			return &mistakeError{err: err, code: true}
 		}
 	}
-	n.host, n.url, n.hash, n.crawl, n.priority, n.force = host, e.URL, s.core.HashOf(host), e.Crawl, p, e.Force
+	n.Host, n.URL, n.Hash, n.Crawl, n.Priority, n.Force = host, e.URL, s.core.HashOf(host), e.Crawl, p, e.Force
 	if !s.opts.NoDedup {
-		n.mark = s.markOf(host, e.Crawl, e.URL)
+		n.Mark = s.markOf(host, e.Crawl, e.URL)
 	}
 	switch {
 	case e.Finished:
-		n.due = instant.Never
+		n.Due = instant.Never
 	case !e.NotBefore.IsZero():
-		n.due = s.dueDate(e.NotBefore)
+		n.Due = s.dueDate(e.NotBefore)
 	}
-	if n.hint = e.Hint && !s.opts.NoDedup; n.hint {
-		n.news = instant.Millis(e.NotBefore)
+	if n.Hint = e.Hint && !s.opts.NoDedup; n.Hint {
+		n.News = instant.Millis(e.NotBefore)
 	}
-	n.body = o.Encode(&record.Body{Depth: e.Depth, Weight: e.Weight, Meta: e.Meta, Fails: fails, History: h.kept(), Named: e.Host != ""}, e.URL)
+	n.Body = o.Encode(&record.Body{Depth: e.Depth, Weight: e.Weight, Meta: e.Meta, Fails: fails, History: h.kept(), Named: e.Host != ""}, e.URL)
 	return nil
 }
 
@@ -394,8 +373,8 @@ func (f *Frontier) lockRoom(o *op) (<-chan struct{}, error) {
 	wait, err := f.roomLocked(o)
 	if err != nil && f.opts.Spill != nil && !f.closed {
 		f.mu.Unlock()
-		f.letHostsLeave(o.ctx)
-		f.lockMeasured()
+		f.letHostsLeave(o.Context)
+		f.ledger.LockMeasured()
 		wait, err = f.roomLocked(o)
 	}
 	if f.closed {
@@ -411,8 +390,8 @@ func (f *Frontier) lockRoom(o *op) (<-chan struct{}, error) {
 // channel, or not at all.
 func (s *shard) roomLocked(o *op) (<-chan struct{}, error) {
 	need := int64(0)
-	for i := range o.entries {
-		need += record.Cost(len(o.entries[i].body)) + 16
+	for i := range o.Entries {
+		need += record.Cost(len(o.Entries[i].Body)) + 16
 	}
 	if s.opts.Spill == nil {
 		if need > s.freeLocked() {
@@ -421,21 +400,20 @@ func (s *shard) roomLocked(o *op) (<-chan struct{}, error) {
 		return nil, nil
 	}
 	limit := s.residentLimitLocked()
-	if limit < minResident/4 {
-		s.wakeMoverLocked() // hosts of finished URLs leave with these
-		return nil, ErrFull // hosts and marks alone use the budget up
+	if limit < ledger.LeastLimit {
+		s.ledger.WakeMover() // hosts of finished URLs leave with these
+		return nil, ErrFull  // hosts and marks alone use the budget up
 	}
-	wait, refused := s.committer.room.Ask(s.core.Records.Used()+s.committer.log.Bytes(), need, limit, o.space)
+	wait, refused := s.ledger.AskRoom(need, limit, o.space)
 	switch {
 	case refused && need > limit/2:
-		return nil, fmt.Errorf("%w: the %d entries of the call take %d bytes of the %d that URLs may have in memory now; fewer at once may be admitted", ErrFull, len(o.entries), need, limit)
+		return nil, fmt.Errorf("%w: the %d entries of the call take %d bytes of the %d that URLs may have in memory now; fewer at once may be admitted", ErrFull, len(o.Entries), need, limit)
 	case refused:
 		return nil, ErrFull
 	case wait == nil:
 		return nil, nil
 	}
 	o.space = wait
-	s.signalMoverLocked()
 	return wait.Free, nil
 }
 
@@ -448,13 +426,13 @@ func (s *shard) freeLocked() int64 {
 // reallyFullLocked looks closer when the budget seems to be used up: known URLs need no room.
 func (s *shard) reallyFullLocked(o *op) error {
 	room := s.freeLocked()
-	for i := range o.entries {
-		e := &o.entries[i]
-		if !s.opts.NoDedup && s.known.Young(e.mark) && !e.force {
+	for i := range o.Entries {
+		e := &o.Entries[i]
+		if !s.opts.NoDedup && s.known.Young(e.Mark) && !e.Force {
 			continue
 		}
-		room -= record.Cost(len(e.body)) + 16
-		if s.core.Lookup(e.hash, e.host) == 0 {
+		room -= record.Cost(len(e.Body)) + 16
+		if s.core.Lookup(e.Hash, e.Host) == 0 {
 			room -= hostBytes
 		}
 		if room < 0 {
@@ -464,30 +442,10 @@ func (s *shard) reallyFullLocked(o *op) error {
 	return nil
 }
 
-// admitLocked puts an entry into its queue, or under its time. The sequence
-// number was given to it at commit.
-func (s *shard) admitLocked(e *newEntry, seq uint64, now int64) {
-	c := s.core
-	hid := c.Ensure(e.hash, e.host)
-	qid := c.QueueOf(hid, e.crawl, e.priority)
-	if e.index >= 0 {
-		c.Stats.Added++
-		c.CrawlOf(c.Queues.At(qid)).Stats.Added++
-	}
-	if e.due != 0 && e.due > c.Date(now) {
-		c.Schedule(qid, c.Records.StoreForRing(seq, e.body), e.due)
-		return
-	}
-	ref := c.Records.Store(seq, e.body)
-	c.Records.At(ref).SetPrint(e.mark[7])
-	c.Waits.Began(seq, now)
-	c.PushTail(qid, ref, now)
-}
-
 // awaitRoom waits while the disk is behind and outlinks would fill the memory, but
 // not during shutdown. Its error is why the call waits no longer.
 func (f *Frontier) awaitRoom(o *op) error {
-	for len(o.entries) > 0 && f.opts.Spill != nil {
+	for len(o.Entries) > 0 && f.opts.Spill != nil {
 		wait, err := f.lockRoom(o)
 		if err != nil {
 			return nil // it is refused, or closed, when the links are added
@@ -499,8 +457,8 @@ func (f *Frontier) awaitRoom(o *op) error {
 		}
 		select {
 		case <-wait:
-		case <-o.context().Done():
-			return o.context().Err()
+		case <-o.Life().Done():
+			return o.Life().Err()
 		case <-f.abandoned.Done():
 			return ErrClosed
 		}
@@ -541,7 +499,7 @@ func (f *Frontier) lockKnowing(o *op) (refused, err error) {
 
 // waitedEnough returns why the call of o waits no longer; nil if it still waits.
 func (s *shared) waitedEnough(o *op) error {
-	if err := o.context().Err(); err != nil {
+	if err := o.Life().Err(); err != nil {
 		return err
 	}
 	if s.abandoned.Err() != nil {
@@ -552,15 +510,15 @@ func (s *shared) waitedEnough(o *op) error {
 
 // outlinksLocked removes known URLs from o, and all outlinks if there is no room.
 func (f *Frontier) outlinksLocked(o *op) error {
-	var own []newEntry // the URL's own next record is last, and never refused
-	if last := len(o.entries) - 1; o.entries[last].index < 0 {
-		own = append(own, o.entries[last])
-		o.entries = o.entries[:last]
+	var own []ledger.Entry // the URL's own next record is last, and never refused
+	if last := len(o.Entries) - 1; o.Entries[last].Index < 0 {
+		own = append(own, o.Entries[last])
+		o.Entries = o.Entries[:last]
 	}
-	if len(o.entries) > 0 {
+	if len(o.Entries) > 0 {
 		if _, err := f.roomLocked(o); err != nil {
 			o.refuseLinks()
-			o.entries = append(o.entries, own...)
+			o.Entries = append(o.Entries, own...)
 			return fmt.Errorf("outlinks: %w", err)
 		}
 	}
@@ -568,7 +526,7 @@ func (f *Frontier) outlinksLocked(o *op) error {
 	if f.core.Limits != nil {
 		f.limitLocked(o)
 	}
-	o.entries = append(o.entries, own...)
+	o.Entries = append(o.Entries, own...)
 	return nil
 }
 

@@ -141,7 +141,7 @@ func (f *Frontier) clockSteppedLocked(step int64) {
 	if step < 0 {
 		f.core.ShiftPeriods(step)
 	}
-	if f.opts.Spill == nil || f.committer.stop == nil || f.closed {
+	if f.opts.Spill == nil || f.ledger.Stopping() == nil || f.closed {
 		return
 	}
 	f.steps.pending++
@@ -182,15 +182,15 @@ func (f *Frontier) restateSomeYieldingLocked(id uint32) uint32 {
 		return next
 	}
 	o := newOp()
-	o.rows = append(o.rows, rows...)
-	err := f.submitAndUnlock(o)
+	o.Rows = append(o.Rows, rows...)
+	err := f.ledger.SubmitAndUnlock(&o.Op)
 	o.free()
 	f.mu.Lock()
 	for _, host := range pinned {
 		if err != nil {
 			c.Hosts.At(host).Set(mercator.Unsaved)
 		}
-		f.unpinLocked(host, f.last)
+		f.ledger.Unpin(host, f.last)
 	}
 	return next
 }

@@ -167,7 +167,7 @@ func (f *Frontier) changeRule(what string, s scope.Scope, change func(*Rule) err
 	o := newOp()
 	defer o.free()
 	f.beginRuleLocked(o, s, &r)
-	err = f.submitAndUnlock(o)
+	err = f.ledger.SubmitAndUnlock(&o.Op)
 	if err == nil && r.Concurrency != old.Concurrency {
 		f.reviseLanes()
 	}
@@ -187,15 +187,15 @@ func (f *Frontier) changeRule(what string, s scope.Scope, change func(*Rule) err
 func (f *Frontier) beginRuleLocked(o *op, s scope.Scope, r *Rule) {
 	if id, ok := s.Crawl(); ok {
 		x := &row.Crawl{ID: id, CrawlSettings: r.ofCrawl()}
-		o.rows = append(o.rows, f.controls.BeginCrawl(x, f.token, f.last)...)
-		o.rule = func() { f.controls.EnforceCrawl(x, f.token, f.last) }
-		o.unrule = func() { f.controls.DropCrawl(x) }
+		o.Rows = append(o.Rows, f.controls.BeginCrawl(x, f.token, f.last)...)
+		o.Rule = func() { f.controls.EnforceCrawl(x, f.token, f.last) }
+		o.Unrule = func() { f.controls.DropCrawl(x) }
 		return
 	}
 	x := &control.Rule{Scope: s.Hosts(), Rule: r.stored(), Block: r.BlockedUntil}
-	o.rows = append(o.rows, f.controls.Begin(x, f.token, f.last)...)
-	o.rule = func() { f.announceLocked(f.controls.Enforce(x, f.token, f.last), x) }
-	o.unrule = func() { f.controls.Drop(x) }
+	o.Rows = append(o.Rows, f.controls.Begin(x, f.token, f.last)...)
+	o.Rule = func() { f.announceLocked(f.controls.Enforce(x, f.token, f.last), x) }
+	o.Unrule = func() { f.controls.Drop(x) }
 }
 
 // announceLocked emits an event for a scope that a rule blocks and the one before did not.
@@ -334,13 +334,13 @@ func (f *Frontier) changeHost(what, host string, create bool, change func(id uin
 	}
 	o := newOp()
 	defer o.free()
-	f.pinLocked(o, id)
+	f.ledger.Pin(&o.Op, id)
 	change(id)
 	if f.opts.Spill != nil {
 		h.Set(mercator.Unsaved)
-		f.noteLocked(o, id, h.Due, h.Why, f.last)
+		f.ledger.Note(&o.Op, id, h.Due, h.Why, f.last)
 	}
-	return f.submitAndUnlock(o)
+	return f.ledger.SubmitAndUnlock(&o.Op)
 }
 
 const (

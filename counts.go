@@ -11,97 +11,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/count"
-	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
-
-// countGroupLocked begins to count what the ops of a batch change, and what was found. The ops have
-// their numbers.
-func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
-	c := s.core
-	if c.Counts == nil {
-		return
-	}
-	x := &count.Changes{Dead: c.DeadCount}
-	for _, o := range group {
-		if o.deletion != nil {
-			x.Delete(&o.deletion.Tombstone)
-		}
-		for i := range o.entries {
-			e := &o.entries[i]
-			x.Add(e.host, e.crawl, mercator.NumbersOf(e.due), 1)
-		}
-		if o.ends && c.Lives(&o.Outgoing) {
-			x.Add(string(c.NameOf(o.Host)), o.Crawl, mercator.NumbersOf(o.Due), -1)
-		}
-		for i, r := range o.replaced {
-			x.AddAlive(r.Seq, o.replacedIn[i].Host, o.replacedIn[i].Crawl, count.Numbers{Total: 1}, -1)
-		}
-	}
-	c.BeginCounting(x, b)
-}
-
-// commitCounted commits a batch together with the counts that it changes.
-func (f *Frontier) commitCounted(b *storage.Batch, seq uint64) error {
-	if f.core.Counts == nil {
-		return f.commit(b)
-	}
-	rows, err := f.core.Counts.Write(seq)
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	f.core.Counts.Written()
-	f.mu.Unlock()
-	own := len(b.Rows)
-	b.Rows = append(b.Rows, rows...)
-	err = f.commit(b)
-	b.Rows = b.Rows[:own]
-	return err
-}
-
-// commitFoundLocked has what was found committed soon.
-func (f *Frontier) commitFoundLocked() {
-	if len(f.core.Found) > 0 && !f.closed {
-		o := newOp()
-		o.after = func(error) {} // no call waits
-		f.submitAsyncLocked(o)
-	}
-}
-
-// commitFound commits what was found, between two commits: a checkpoint makes it durable that it ended.
-// It returns with the lock held, and nothing found, unless there is an error.
-func (f *Frontier) commitFound() error {
-	for {
-		f.mu.Lock()
-		if len(f.core.Found) == 0 {
-			return nil
-		}
-		b := &storage.Batch{ID: f.committer.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked()))}
-		f.countGroupLocked(nil, b)
-		seq := f.seq
-		f.mu.Unlock()
-		err := f.commitCounted(b, seq)
-		f.mu.Lock()
-		f.core.EndCounting(err == nil)
-		if err == nil {
-			f.committer.batchID, f.applied.batch = b.ID, b.ID
-		}
-		f.mu.Unlock()
-		if err != nil {
-			return err
-		}
-	}
-}
 
 // readCounted reads counts and looks at what is in memory, as of one moment: load reads, without the lock;
 // look is called with the lock held, and for what was read asks what is visible of it.
@@ -130,32 +49,13 @@ func (f *Frontier) readCounted(load func() error, look func()) error {
 		}
 		f.mu.Unlock()
 	}
-	return f.between(func() error { // else nothing would change
+	return f.ledger.Between(func() error { // else nothing would change
 		err := load()
 		f.mu.Lock()
 		look()
 		f.mu.Unlock()
 		return err
 	})
-}
-
-// between calls fn between two commits; without a Spill, with the lock held.
-func (f *Frontier) between(fn func() error) error {
-	if err := f.lockOpen(); err != nil {
-		return err
-	}
-	if f.opts.Spill == nil {
-		defer f.mu.Unlock()
-		return fn()
-	}
-	o := newOp()
-	o.run = fn
-	f.finishing++
-	f.enqueueLocked(o)
-	f.mu.Unlock()
-	err := o.done.Result()
-	o.free()
-	return err
 }
 
 // sweepCounts drops the counts that d has left dead, some at a time.
@@ -171,7 +71,7 @@ func (f *Frontier) sweepCounts(d *tombstone.Deletion) {
 	}
 	for from := ""; len(crawls) > 0; {
 		step := func() (err error) { crawls, from, err = f.dropCounts(d, crawls, from); return err }
-		if err := f.between(step); err != nil { // the deletion stays until an opening has dropped them
+		if err := f.ledger.Between(step); err != nil { // the deletion stays until an opening has dropped them
 			if !errors.Is(err, ErrClosed) {
 				f.emit(event.Event{Kind: event.StoreError, Reason: "deleting numbers of URLs", Err: err})
 			}
@@ -193,23 +93,10 @@ func (f *Frontier) dropCounts(d *tombstone.Deletion, crawls []uint32, from strin
 	case f.opts.Spill == nil:
 		err = t.Drop(dead, func([]storage.Row) error { return nil })
 	default:
-		err = t.Drop(dead, func(rows []storage.Row) error { return f.lockCommitted(&storage.Batch{Rows: rows}) })
+		err = t.Drop(dead, func(rows []storage.Row) error { return f.ledger.LockCommitted(&storage.Batch{Rows: rows}) })
 		f.mu.Unlock()
 	}
 	return crawls, from, err
-}
-
-// lockCommitted commits a batch between two commits. It takes the lock also if that fails.
-func (f *Frontier) lockCommitted(b *storage.Batch) error {
-	f.mu.Lock()
-	b.ID, b.Time = f.committer.batchID+1, instant.Millis(f.wall(f.nowLocked()))
-	f.mu.Unlock()
-	err := f.opts.Spill.Commit(b)
-	f.mu.Lock()
-	if err == nil {
-		f.committer.batchID, f.applied.batch = b.ID, b.ID
-	}
-	return err
 }
 
 // countAnew counts all URLs, at an opening: the store has no counts, or wrong ones. It reads all blocks of
@@ -228,9 +115,9 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 			return nil
 		}
 		c.Counts.Begin(x)
-		rows, err := c.Counts.Write(f.seq)
+		rows, err := c.Counts.Write(f.ledger.Seq())
 		if err == nil {
-			err = f.commitOpening(rows)
+			err = f.ledger.CommitOpening(rows)
 		}
 		c.Counts.End(err == nil)
 		*x = count.Changes{Dead: c.DeadCount}
@@ -264,17 +151,7 @@ func (f *Frontier) countAnew(ctx context.Context) error {
 	if err := write(1); err != nil {
 		return err
 	}
-	return f.commitOpening([]storage.Row{row.Counted(true)})
-}
-
-// commitOpening commits rows at an opening.
-func (f *Frontier) commitOpening(rows []storage.Row) error {
-	b := &storage.Batch{Time: instant.Millis(f.clock.Start()), Rows: rows}
-	if err := f.commitRows(b); err != nil {
-		return fmt.Errorf("frontier: open: %w", err)
-	}
-	f.applied.batch = f.committer.batchID
-	return nil
+	return f.ledger.CommitOpening([]storage.Row{row.Counted(true)})
 }
 
 // dropRows deletes all rows whose keys begin with prefix.
@@ -291,7 +168,7 @@ func (f *Frontier) dropRows(ctx context.Context, prefix string) error {
 		if len(rows) == 0 || err != nil {
 			return err
 		}
-		if err := f.commitOpening(rows); err != nil {
+		if err := f.ledger.CommitOpening(rows); err != nil {
 			return err
 		}
 	}
@@ -343,6 +220,6 @@ func (f *Frontier) readOutdated() {
 	wait := len(f.core.Found)+len(f.core.Finding) > 0
 	f.mu.Unlock()
 	if wait {
-		_ = f.between(func() error { return nil }) // a failure is the commit's to report
+		_ = f.ledger.Between(func() error { return nil }) // a failure is the commit's to report
 	}
 }

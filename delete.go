@@ -11,16 +11,13 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/scope"
-	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Delete removes all waiting and scheduled URLs of a scope. When it has returned without an error the
@@ -86,7 +83,7 @@ func (f *Frontier) delete(ctx context.Context, d *tombstone.Deletion, forget boo
 	d.Tried = sync.OnceFunc(func() { close(tried) })
 	o := newOp()
 	defer o.free()
-	o.deletion, o.ctx = d, ctx
+	o.Deletion, o.Context = d, ctx
 	lock := f.lockOpen
 	if forget {
 		lock = f.lockSteadyOpen
@@ -96,9 +93,9 @@ func (f *Frontier) delete(ctx context.Context, d *tombstone.Deletion, forget boo
 	}
 	if forget {
 		r, undo := f.forgotten.Forget(&d.Tombstone)
-		o.unrule, o.rows = undo, append(o.rows, r.Row())
+		o.Unrule, o.Rows = undo, append(o.Rows, r.Row())
 	}
-	if err := f.submitAndUnlock(o); err != nil {
+	if err := f.ledger.SubmitAndUnlock(&o.Op); err != nil {
 		return 0, err
 	}
 	select {
@@ -111,81 +108,20 @@ func (f *Frontier) delete(ctx context.Context, d *tombstone.Deletion, forget boo
 	return d.Removed, nil
 }
 
-// enactLocked puts a deletion in force: it is durable, and all before it is visible.
-func (f *Frontier) enactLocked(d *tombstone.Deletion) {
-	f.core.Enact(d, f.committer.batchID)
-	for o := range f.committer.log.Waiting() {
-		f.overtakenLocked(o, d)
-	}
-	f.startSweepLocked(d)
-}
-
-// overtakenLocked lets a deletion have the completion of a record that was under
-// way when it came: the record's successor is not admitted.
-func (s *shard) overtakenLocked(o *op, d *tombstone.Deletion) {
-	if len(o.replaced) > 0 {
-		n := len(o.entries)
-		o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool { return e.forcedAt < d.Seq && d.Contains(hostkey.Bytes(e.host), e.crawl) })
-		s.core.Stats.Deleted += int64(n - len(o.entries))
-	}
-	if o.ends && s.core.Overtakes(d, &o.Outgoing) {
-		o.entries = s.withoutSuccessorLocked(o.entries, d.Seq)
-	}
-}
-
-// withoutSuccessorLocked cuts the URL's own next record off the entries of its
-// completion, unless it was forced after a deletion.
-func (s *shard) withoutSuccessorLocked(entries []newEntry, seq uint64) []newEntry {
-	if n := len(entries) - 1; n >= 0 && entries[n].index < 0 && entries[n].forcedAt < seq {
-		s.core.Stats.Deleted++
-		return entries[:n]
-	}
-	return entries
-}
-
 // endDeadLocked plans the end of a dead record: nothing replaces it but what was forced since.
 func (s *shard) endDeadLocked(o *op, l *mercator.Lease, p plan) {
-	again := s.againLocked(l.Record)
-	s.endsLocked(o, l.Queue, l.Record)
+	again := s.ledger.Again(l.Record)
+	s.ledger.End(&o.Op, l.Queue, l.Record)
 	o.Dead = true
 	s.core.Uncount(&o.Outgoing) // the deletion took it out already
 	switch {
-	case again != nil && again.forcedAt >= l.Dead:
+	case again != nil && again.ForcedAt >= l.Dead:
 		s.admitAgainLocked(o, again)
 	case p.givenUp: // its tries ended, and not the deletion
-		o.tally = &s.core.Stats.GivenUp
+		o.Tally = &s.core.Stats.GivenUp
 		s.giveUpLocked(o, s.core.Hosts.At(l.Host), l, &p)
 	case p.stays || p.outcome.Result == Requeue:
 		s.core.Stats.Deleted++
-	}
-}
-
-// returnedLocked notes that a completion was undone: its record waits again, and
-// if a deletion has it that must be looked for.
-func (f *Frontier) returnedLocked(o *op) {
-	if o.Dead {
-		f.core.SettleDead(&o.Outgoing)
-		f.startSweepLocked(f.core.Deletions.Revive()...)
-	}
-}
-
-// forgetDeletions deletes the rows of deletions, between two commits.
-// If that fails the next round tries again.
-func (f *Frontier) forgetDeletions(ds []*tombstone.Deletion) {
-	if len(ds) == 0 {
-		return
-	}
-	b := &storage.Batch{Local: true}
-	for _, d := range ds {
-		b.Rows = append(b.Rows, storage.Row{Key: d.Key()})
-	}
-	err := f.lockCommitted(b)
-	if err == nil {
-		f.core.Deletions.Drop(ds)
-	}
-	f.mu.Unlock()
-	if err != nil {
-		f.opts.Logger.Warn("dropping deletions", "error", err)
 	}
 }
 

@@ -233,8 +233,8 @@ package frontier
 //
 // The disk:
 //
-//	commit.go       the log: operations are grouped into a batch, written to the Spill, applied -> commit
-//	move.go         a round moves URLs of the log to blocks; checkpoints; timed blocks are read before their time -> move, timed
+//	commit.go       what a call wants committed                     -> ledger: the log, groups of operations, rounds, checkpoints; commit, move
+//	readahead.go    timed blocks are read before their time         -> timed
 //	recover.go      Open on a store that has something             -> recovery: reading it
 //	clock.go        moments and dates                               -> clock, instant
 //

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 )
@@ -102,10 +103,10 @@ func (s *shard) orphansLocked(o *op, lease uint32, links []Entry) {
 	if s.forgotten.Until("", crawl) <= s.core.Records.At(l.Record).Seq() {
 		return
 	}
-	o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool {
-		orphan := e.crawl == crawl
+	o.Entries = slices.DeleteFunc(o.Entries, func(e ledger.Entry) bool {
+		orphan := e.Crawl == crawl
 		if orphan {
-			o.refuse(e.index, EntryRefused, &EntryError{Index: e.index, URL: shortened(links[e.index].URL), Err: errOrphan})
+			o.refuse(e.Index, EntryRefused, &EntryError{Index: e.Index, URL: shortened(links[e.Index].URL), Err: errOrphan})
 		}
 		return orphan
 	})
@@ -123,13 +124,13 @@ func (f *Frontier) orphans(o *op, l *Lease, links []Entry) {
 // needsNoCommitLocked reports whether a completion that has ended in memory changes nothing on disk,
 // and depends on nothing that is on its way there: an outlink may be known by a commit that fails yet.
 func (f *Frontier) needsNoCommitLocked(job *op, p *plan) bool {
-	return job.empty() && (len(p.outcome.Add) == 0 || !f.committer.log.Busy())
+	return job.empty() && (len(p.outcome.Add) == 0 || !f.ledger.Busy())
 }
 
 // doneLate finishes a completion whose caller no longer waits. It takes copies: Done's values stay off the heap.
 func (f *Frontier) doneLate(job *op, l Lease, p plan) {
 	f.guard("the code that a completion calls", l.Host, func() {
-		_ = f.doneRest(context.Background(), job, job.done.Result(), &l, &p)
+		_ = f.doneRest(context.Background(), job, job.Result(), &l, &p)
 	})
 }
 
@@ -216,15 +217,14 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	}
 	o := newOp()
 	if f.opts.Spill != nil {
-		f.noteLocked(o, id, due, why, now) // first, for it pins the host
+		f.ledger.Note(&o.Op, id, due, why, now) // first, for it pins the host
 	}
 	f.core.Later(id, due, why, f.nowLocked())
 	if o.empty() {
 		o.free()
 		return
 	}
-	o.after = func(error) {} // no call waits
-	f.submitAsyncLocked(o)
+	f.submitAsyncLocked(o, whenever)
 }
 
 // lateGroupLocked moves the clock of the group that a lease belonged to, which may be unknown
@@ -342,7 +342,7 @@ func (f *Frontier) planEnd(ctx context.Context, l *Lease, x *ending) {
 	var lost, undone error
 	if len(x.plan.outcome.Add) == 0 {
 		x.job = newOp()
-		x.job.ctx = ctx
+		x.job.Context = ctx
 	} else if x.job, lost, undone, x.err = f.prepareLinks(ctx, l, &x.plan.outcome, x.verdicts); x.err != nil {
 		return
 	}
@@ -378,8 +378,8 @@ func (t *turn) end(ctx context.Context, l *Lease, x *ending) {
 	if x.err != nil {
 		return
 	}
-	f, links := t.f, len(x.job.entries)
-	if t.cost >= applyAtOnce || links > 0 {
+	f, links := t.f, len(x.job.Entries)
+	if t.cost >= ledger.AtOnce || links > 0 {
 		t.leave()
 	}
 	switch {
@@ -403,7 +403,7 @@ func (t *turn) end(ctx context.Context, l *Lease, x *ending) {
 		return
 	}
 	f.endYieldingLocked(l, x)
-	t.cost += opPrice + links
+	t.cost += ledger.Price + links
 	t.freed = t.freed || !x.waits // else the commit looks
 }
 
@@ -422,7 +422,7 @@ func (f *Frontier) endYieldingLocked(l *Lease, x *ending) {
 	if x.forces = len(x.job.forced) > 0; x.forces {
 		f.adding.Add(1) // the crawl is not over before they are admitted
 	}
-	x.waits = f.submitYieldingLocked(x.job)
+	x.waits = f.ledger.SubmitYielding(&x.job.Op)
 }
 
 // settle waits for the commit of an end, and does what follows it.
@@ -438,9 +438,9 @@ func (f *Frontier) settle(ctx context.Context, l *Lease, x *ending) {
 		defer f.addedAll()
 	}
 	if x.waits {
-		x.err = f.awaitOp(x.job)
+		x.err = f.ledger.Await(&x.job.Op)
 	}
-	if x.job.left {
+	if x.job.Left {
 		go f.doneLate(x.job, *l, x.plan)
 		return
 	}

@@ -22,46 +22,6 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// namedLocked notes that an op is submitted: departing hosts that it names stay until it is settled.
-func (s *shard) namedLocked(entries []newEntry) {
-	c := s.core
-	if !c.Dormant.Submitted() {
-		return
-	}
-	for i := range entries {
-		e := &entries[i]
-		if i > 0 && e.ofHost(&entries[i-1]) || !c.Dormant.MayHaveRow(e.hash) {
-			continue
-		}
-		if id := c.Lookup(e.hash, e.host); id != 0 && c.Hosts.At(id).Place == mercator.Departing {
-			c.Depart(id)
-		}
-	}
-}
-
-func (e *newEntry) ofHost(other *newEntry) bool {
-	return e.hash == other.hash && e.host == other.host
-}
-
-// savesLocked returns the rows that saves wants written; settleSavesLocked must follow.
-func (s *shard) savesLocked() (rows []storage.Row) {
-	rows, hosts := s.core.Saves()
-	s.committer.saving = append(s.committer.saving, hosts...)
-	return rows
-}
-
-// settleSavesLocked ends what savesLocked began.
-func (s *shard) settleSavesLocked(err error) {
-	for _, id := range s.committer.saving {
-		if err != nil {
-			h := s.core.Hosts.At(id)
-			h.Set(mercator.Unsaved | mercator.Stored) // as far as anybody knows
-		}
-		s.unpinLocked(id, s.last)
-	}
-	s.committer.saving = s.committer.saving[:0]
-}
-
 // read asks the Spill for a's row.
 func (s *shard) readRow(ctx context.Context, a *mercator.Absentee) error {
 	key, found := row.HostKey+a.Host, false
@@ -109,23 +69,23 @@ func (f *Frontier) lockWithHost(ctx context.Context, host string) error {
 func (s *shard) hostsAbsentLocked(o *op) bool {
 	absent := false
 	present := -1 // an entry of the last host that was found in memory, or without a row
-	for i := range o.entries {
-		e := &o.entries[i]
-		if present >= 0 && e.ofHost(&o.entries[present]) || s.knownLocked(e) {
+	for i := range o.Entries {
+		e := &o.Entries[i]
+		if present >= 0 && e.SameHost(&o.Entries[present]) || s.knownLocked(e) {
 			continue
 		}
-		if e.absentee == 0 {
-			a := mercator.Absentee{Hash: e.hash, Host: e.host}
+		if e.Absentee == 0 {
+			a := mercator.Absentee{Hash: e.Hash, Host: e.Host}
 			if !s.core.Absent(&a) {
 				present = i
 				continue
 			}
 			o.absent = append(o.absent, a)
-			e.absentee = int32(len(o.absent))
+			e.Absentee = int32(len(o.absent))
 			absent = true
 			continue
 		}
-		absent = s.core.Absent(&o.absent[e.absentee-1]) || absent
+		absent = s.core.Absent(&o.absent[e.Absentee-1]) || absent
 	}
 	if absent {
 		return true
@@ -143,7 +103,7 @@ func (s *shard) hostsAbsentLocked(o *op) bool {
 func (s *shard) readHosts(o *op) error {
 	for i := range o.absent {
 		if a := &o.absent[i]; !a.Known {
-			if err := s.readRow(o.context(), a); err != nil {
+			if err := s.readRow(o.Life(), a); err != nil {
 				return err
 			}
 		}
@@ -186,7 +146,7 @@ const (
 // what hosts, marks and the rest leave of the budget, and not more than a quarter
 // of it: hosts and marks become more. The quarter is at least what Add wants.
 func (s *shard) residentLimitLocked() int64 {
-	return min(s.opts.MemoryBudget-s.footprint-s.fixedLocked()-minPopular, max(s.opts.MemoryBudget/4, minResident/4))
+	return min(s.opts.MemoryBudget-s.ledger.Footprint()-s.fixedLocked()-minPopular, max(s.opts.MemoryBudget/4, minResident/4))
 }
 
 // letHostsLeave commits the rows of hosts that need not be in memory until no more leave.
@@ -197,45 +157,16 @@ func (f *Frontier) letHostsLeave(ctx context.Context) {
 	f.mu.Unlock()
 	for more := true; more && f.lockOpen() == nil; {
 		c.Advance(f.last) // hosts whose delays have passed
-		c.Departed(f.finishing)
+		c.Departed(f.ledger.Pending())
 		n := c.Hosts.Len() + c.Idle.Len()
 		more = n < left || c.Dormant.Unwritten()
 		left = n
 		o := newOp() // of nothing: the rows of hosts that leave go with any commit
-		o.ctx = ctx
-		if f.submitAndUnlock(o) != nil {
+		o.Context = ctx
+		if f.ledger.SubmitAndUnlock(&o.Op) != nil {
 			return
 		}
 		o.free()
-	}
-}
-
-// lockMeasured takes the lock, after it has asked the Spill whether it takes less than the last checkpoint
-// foresaw. If a round ends meanwhile, what this one foresees counts, and lockMeasured asks again.
-func (f *Frontier) lockMeasured() {
-	f.mu.Lock()
-	for gen := f.gen - 1; gen != f.gen && !f.closed; {
-		gen = f.gen
-		f.mu.Unlock()
-		footprint := f.opts.Spill.Footprint()
-		f.mu.Lock()
-		if gen == f.gen {
-			f.footprint = min(f.footprint, footprint)
-		}
-	}
-}
-
-// offer fills the room for popular marks with those that a checkpoint covered.
-func (s *shard) offer(ms []storage.Mark) {
-	popular := &s.known.Popular
-	for len(ms) > 0 {
-		s.mu.Lock()
-		size := popular.Size()
-		for n := min(len(ms), offerAtOnce); n > 0 && popular.Size() == size; n-- { // until a part of them needs a larger table
-			popular.Offer(ms[0])
-			ms = ms[1:]
-		}
-		s.mu.Unlock()
 	}
 }
 
@@ -243,7 +174,7 @@ func (s *shard) offer(ms []storage.Mark) {
 // it spares reads, one by one and in no order.
 func (s *shard) recall() {
 	err := s.opts.Spill.Recall(func(ms []storage.Mark) bool {
-		s.offer(ms)
+		s.ledger.Offer(ms)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return !s.closed && !s.known.Popular.Full()
@@ -257,26 +188,9 @@ func (s *shard) recall() {
 func (s *shard) sharePopularLocked() {
 	budget := s.opts.MemoryBudget
 	young := max(0, budget/16-s.known.YoungSize()) // that may yet come
-	rest := budget*3/4 - s.footprint - young - s.fixedLocked()
+	rest := budget*3/4 - s.ledger.Footprint() - young - s.fixedLocked()
 	s.known.Popular.SetLimit(max(minPopular, min(budget/4, rest)))
 }
 
 // hostBytes is what a host with one queue costs in memory.
 const hostBytes = int64(unsafe.Sizeof(mercator.Host{})+unsafe.Sizeof(mercator.Queue{})) + 24 + 12
-
-// noteLocked adds the host's row to o if it is wanted: see note. Then the host is pinned until o is
-// settled.
-func (s *shard) noteLocked(o *op, id uint32, due int64, why mercator.Why, now int64) {
-	if saved, ok := s.core.Note(id, due, why, now); ok {
-		s.pinLocked(o, id)
-		o.rows = append(o.rows, saved)
-	}
-}
-
-// pinLocked keeps a host in memory until o is settled.
-func (s *shard) pinLocked(o *op, id uint32) {
-	if o.pinned == 0 {
-		s.core.Hosts.At(id).Pins++
-		o.pinned = id
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/attrs"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/record"
 )
 
@@ -340,16 +341,16 @@ func (o *op) refuse(index int, v Verdict, err *EntryError) {
 
 // refuseLinks drops the outlinks of a completion.
 func (o *op) refuseLinks() {
-	for i := range o.entries {
-		o.verdict(o.entries[i].index, EntryRefused)
+	for i := range o.Entries {
+		o.verdict(o.Entries[i].Index, EntryRefused)
 	}
-	o.entries = o.entries[:0]
+	o.Entries = o.Entries[:0]
 }
 
 // verdictsOfForced notes what became of known entries that were to be forced.
-func (o *op) verdictsOfForced(known []newEntry, bad []*EntryError) {
+func (o *op) verdictsOfForced(known []ledger.Entry, bad []*EntryError) {
 	for i := range known {
-		o.verdict(known[i].index, EntryForced)
+		o.verdict(known[i].Index, EntryForced)
 	}
 	for _, e := range bad {
 		o.verdict(e.Index, EntryRefused)

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -79,7 +79,7 @@ var ErrOutcome = errors.New("frontier: outcome")
 // ErrUnsettled is wrapped by the error of a call whose context, or that of CloseContext,
 // ended before the Spill answered: it is not known whether the change is, or will be,
 // committed. The lease of such a Done has ended: its URL is finished, or comes again.
-var ErrUnsettled = errors.New("frontier: not known whether it is committed")
+var ErrUnsettled = ledger.ErrUnsettled
 
 // ErrNotLeased is returned by Done, Extend, Join and HandBack for a lease that
 // ended: by an earlier Done, by its deadline, or by a restart.
@@ -198,8 +198,3 @@ type CorruptError = storage.CorruptError
 
 // isCorrupt reports whether an error is, or wraps, a *CorruptError.
 func isCorrupt(err error) bool { return errors.As(err, new(*CorruptError)) }
-
-// noRoom reports whether the Spill refused a batch because its disk is full.
-func noRoom(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}

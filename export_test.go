@@ -3,6 +3,7 @@
 package frontier
 
 import (
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
@@ -53,7 +54,7 @@ func (f *Frontier) DeleteCrawlUnswept(id uint32) (sweep func()) {
 func (f *Frontier) deleteUnswept(d *tombstone.Deletion) (sweep func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.numberLocked(&op{deletion: d})
+	f.ledger.Number(&ledger.Op{Deletion: d})
 	f.core.Deletions.InForce.Add(&d.Tombstone)
 	f.core.OfferDeleted(&d.Tombstone)
 	return func() { f.sweep(d) }

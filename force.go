@@ -15,8 +15,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -36,7 +36,7 @@ const (
 
 // forceAll forces known entries, and returns how many it did, and the errors of the others:
 // what was committed before them stays.
-func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refused []*EntryError) {
+func (f *Frontier) forceAll(ctx context.Context, known []ledger.Entry) (n int, refused []*EntryError) {
 	for i := range known {
 		e := &known[i]
 		err := ctx.Err()
@@ -50,41 +50,41 @@ func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refus
 			n++
 			continue
 		}
-		b, _ := record.Decode(e.body) // we encoded it
-		refused = append(refused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
+		b, _ := record.Decode(e.Body) // we encoded it
+		refused = append(refused, &EntryError{Index: e.Index, URL: shortened(string(b.URL)), Err: err})
 	}
 	return n, refused
 }
 
 // force admits e, which is known, and ends its waiting record. If the URL has become
 // unknown it returns errForgotten.
-func (f *Frontier) force(ctx context.Context, e newEntry) error {
-	b, err := record.Decode(e.body)
+func (f *Frontier) force(ctx context.Context, e ledger.Entry) error {
+	b, err := record.Decode(e.Body)
 	if err != nil {
 		return err
 	}
-	if err := f.beginForce(ctx, e.mark); err != nil {
+	if err := f.beginForce(ctx, e.Mark); err != nil {
 		return err
 	}
-	defer f.endForce(e.mark)
+	defer f.endForce(e.Mark)
 	for {
-		if err := f.lockWithHost(ctx, e.host); err != nil {
+		if err := f.lockWithHost(ctx, e.Host); err != nil {
 			return err
 		}
 		if f.wasForgotten(&e, b.URL) {
 			f.mu.Unlock()
 			return errForgotten
 		}
-		id := f.core.Lookup(e.hash, e.host)
+		id := f.core.Lookup(e.Hash, e.Host)
 		o := newOp()
-		o.ctx = ctx
+		o.Context = ctx
 		if id != 0 && f.forceLeasedLocked(o, id, &e, b.URL) {
-			err := f.submitAndUnlock(o)
+			err := f.ledger.SubmitAndUnlock(&o.Op)
 			o.free()
 			return err
 		}
 		if id != 0 && f.core.Hosts.At(id).Pins > 0 { // perhaps this URL is on its way to disk
-			err := f.submitAndUnlock(o) // returns when what is on its way has arrived
+			err := f.ledger.SubmitAndUnlock(&o.Op) // returns when what is on its way has arrived
 			o.free()
 			if err != nil {
 				return err
@@ -92,10 +92,10 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			continue
 		}
 		own := e // the caller's buffer may go before the commit does
-		own.body = o.Keep(e.body)
-		o.entries = append(o.entries, own)
+		own.Body = o.Keep(e.Body)
+		o.Entries = append(o.Entries, own)
 		if id != 0 && !f.takeOutLocked(o, id, &e, b.URL) {
-			if parts := view.PartsOf(f.core, id, e.crawl); len(parts) > 0 {
+			if parts := view.PartsOf(f.core, id, e.Crawl); len(parts) > 0 {
 				f.mu.Unlock()
 				again, err := f.takeFromDisk(ctx, o, parts, &e, b.URL)
 				if again || err != nil {
@@ -110,22 +110,22 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 				}
 				f.mu.Lock()
 				if f.wasForgotten(&e, b.URL) {
-					f.undoLocked(o) // what it took waits again
+					f.ledger.Undo(&o.Op) // what it took waits again
 					f.mu.Unlock()
 					o.free()
 					return errForgotten
 				}
-				if !o.ends && f.core.Lookup(e.hash, e.host) != id { // it left memory meanwhile
+				if !o.Ends && f.core.Lookup(e.Hash, e.Host) != id { // it left memory meanwhile
 					f.mu.Unlock()
 					o.free()
 					continue
 				}
 			}
 		}
-		if !o.ends && !f.core.Timed.Empty() {
-			o.noteBlock = f.core.Timed.Last()
+		if !o.Ends && !f.core.Timed.Empty() {
+			o.NoteBlock = f.core.Timed.Last()
 		}
-		err := f.submitAndUnlock(o)
+		err := f.ledger.SubmitAndUnlock(&o.Op)
 		o.free()
 		return err
 	}
@@ -133,49 +133,33 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 
 // forceLeasedLocked makes a lease's URL come again after its Done, if e is of it. With a Spill o
 // becomes what makes that durable.
-func (s *shard) forceLeasedLocked(o *op, id uint32, e *newEntry, url []byte) bool {
-	l := s.core.Search(id, e.crawl, url, s.forgotten.Until(e.host, e.crawl)).Lease()
+func (s *shard) forceLeasedLocked(o *op, id uint32, e *ledger.Entry, url []byte) bool {
+	l := s.core.Search(id, e.Crawl, url, s.forgotten.Until(e.Host, e.Crawl)).Lease()
 	if l == nil {
 		return false
 	}
 	again := *e
-	again.index, again.marked, again.forcedAt = -1, false, s.seq
-	again.body = append([]byte(nil), e.body...)
+	again.Index, again.Marked, again.ForcedAt = -1, false, s.ledger.Seq()
+	again.Body = append([]byte(nil), e.Body...)
 	seq := s.core.Records.At(l.Record).Seq()
-	before := s.again[seq]
-	s.again[seq] = &again
+	undo := s.ledger.ComesAgain(seq, &again)
 	if s.opts.Spill == nil {
 		return true
 	}
-	r := row.Again{Seq: seq, Host: e.host, Crawl: e.crawl, Priority: e.priority, Forced: again.forcedAt, Body: string(e.body)}
-	if e.due != 0 {
-		r.Due = s.clock.DueMillis(e.due)
+	r := row.Again{Seq: seq, Host: e.Host, Crawl: e.Crawl, Priority: e.Priority, Forced: again.ForcedAt, Body: string(e.Body)}
+	if e.Due != 0 {
+		r.Due = s.clock.DueMillis(e.Due)
 	}
-	o.rows = append(o.rows, r.Row())
-	o.unrule = func() {
-		if before == nil {
-			delete(s.again, seq)
-			return
-		}
-		s.again[seq] = before
-	}
+	o.Rows = append(o.Rows, r.Row())
+	o.Unrule = undo
 	return true
 }
 
-// againLocked returns what a record comes again as when it has ended, because a Force met a lease of
-// it; nil if none did. Commits end the record and what this says together.
-func (s *shard) againLocked(ref arena.Ref) *newEntry {
-	if ref == 0 {
-		return nil
-	}
-	return s.again[s.core.Records.At(ref).Seq()]
-}
-
 // admitAgainLocked makes o admit what a record comes again as.
-func (s *shard) admitAgainLocked(o *op, as *newEntry) {
+func (s *shard) admitAgainLocked(o *op, as *ledger.Entry) {
 	again := *as
-	again.body = o.Keep(again.body)
-	o.entries = append(o.entries, again)
+	again.Body = o.Keep(again.Body)
+	o.Entries = append(o.Entries, again)
 }
 
 // comesAgain restores what records come again as.
@@ -183,51 +167,36 @@ func (s *shard) comesAgain(all []row.Again) {
 	for i := range all {
 		a := &all[i]
 		b := record.Must([]byte(a.Body))
-		e := &newEntry{
-			index: -1, hash: s.core.HashOf(a.Host), host: a.Host, crawl: a.Crawl, priority: a.Priority, force: true,
-			forcedAt: a.Forced, body: []byte(a.Body), mark: s.markOf(a.Host, a.Crawl, string(b.URL)),
+		e := &ledger.Entry{
+			Index: -1, Hash: s.core.HashOf(a.Host), Host: a.Host, Crawl: a.Crawl, Priority: a.Priority, Force: true,
+			ForcedAt: a.Forced, Body: []byte(a.Body), Mark: s.markOf(a.Host, a.Crawl, string(b.URL)),
 		}
 		if a.Due != 0 {
-			e.due = s.clock.StoredDue(a.Due)
+			e.Due = s.clock.StoredDue(a.Due)
 		}
-		s.again[a.Seq] = e
+		s.ledger.ComesAgain(a.Seq, e)
 	}
 }
 
 // takeOutLocked looks for the URL among the host's records in memory, and makes
 // o the end of the one it finds.
-func (f *Frontier) takeOutLocked(o *op, id uint32, e *newEntry, url []byte) bool {
+func (f *Frontier) takeOutLocked(o *op, id uint32, e *ledger.Entry, url []byte) bool {
 	c := f.core
-	search := c.Search(id, e.crawl, url, f.forgottenURLsLocked(e.host, e.crawl))
+	search := c.Search(id, e.Crawl, url, f.forgottenURLsLocked(e.Host, e.Crawl))
 	if queue, at, ok := search.Waiting(); ok {
-		f.withdrawLocked(o, queue, at.Ref, func() { c.Fifo.Remove(at) })
+		f.ledger.Withdraw(&o.Op, queue, at.Ref, func() { c.Fifo.Remove(at) })
 		return true
 	}
 	i, ok := search.Scheduled()
 	if ok {
-		f.unscheduleLocked(o, i)
+		f.ledger.Unschedule(&o.Op, i)
 	}
 	return ok
 }
 
-// unscheduleLocked makes o the end of a scheduled record in memory.
-func (f *Frontier) unscheduleLocked(o *op, i int) {
-	it := f.core.Unschedule(i)
-	o.Due = it.At
-	f.endsLocked(o, it.Aux, arena.Ref(it.ID))
-}
-
-// withdrawLocked makes o the end of a waiting record, which remove takes out of its queue.
-func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func()) {
-	c := f.core
-	c.Fifo.Took(c.Queues.At(qid).Host, ref)
-	f.endsLocked(o, qid, ref)
-	c.Withdraw(qid, remove, f.nowLocked())
-}
-
 // takeFromDisk looks for the URL in parts on disk. If it finds it, o becomes the end of
 // its record. If the record was taken meanwhile, the search must begin again.
-func (f *Frontier) takeFromDisk(ctx context.Context, o *op, parts []view.Part, e *newEntry, url []byte) (again bool, err error) {
+func (f *Frontier) takeFromDisk(ctx context.Context, o *op, parts []view.Part, e *ledger.Entry, url []byte) (again bool, err error) {
 	for i := range parts {
 		p := &parts[i]
 		records, err := f.readFor(ctx, p.Part, p.Want)
@@ -240,14 +209,14 @@ func (f *Frontier) takeFromDisk(ctx context.Context, o *op, parts []view.Part, e
 				continue
 			}
 			f.mu.Lock()
-			if r.Seq <= f.forgottenURLsLocked(e.host, e.crawl) {
+			if r.Seq <= f.forgottenURLsLocked(e.Host, e.Crawl) {
 				f.mu.Unlock()
 				continue
 			}
 			defer f.mu.Unlock()
 			ref, ok := f.core.Fifo.Fetch(p.ID, p.Part, r)
 			if ok {
-				f.withdrawLocked(o, p.Queue, ref, func() {})
+				f.ledger.Withdraw(&o.Op, p.Queue, ref, func() {})
 			}
 			return !ok, nil
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/known"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/storage"
@@ -32,23 +33,12 @@ func (f *Frontier) lockSteadyOpen() error {
 		if err := f.lockOpen(); err != nil {
 			return err
 		}
-		if f.stepping == 0 {
+		stepped := f.ledger.Stepped()
+		if stepped == nil {
 			return nil
 		}
-		if f.stepped == nil {
-			f.stepped = make(chan struct{})
-		}
-		stepped := f.stepped
 		f.mu.Unlock()
 		<-stepped
-	}
-}
-
-// steppedLocked notes that an op is no longer being applied in steps.
-func (s *shard) steppedLocked() {
-	if s.stepping--; s.stepping == 0 && s.stepped != nil {
-		close(s.stepped)
-		s.stepped = nil
 	}
 }
 
@@ -62,10 +52,10 @@ func (s *shard) remark(o *op) {
 	if s.opts.NoDedup {
 		return
 	}
-	for i := range o.entries {
-		e := &o.entries[i]
-		if b, err := record.Decode(e.body); err == nil { // we encoded it
-			e.mark = s.markOf(e.host, e.crawl, hostkey.String(b.URL))
+	for i := range o.Entries {
+		e := &o.Entries[i]
+		if b, err := record.Decode(e.Body); err == nil { // we encoded it
+			e.Mark = s.markOf(e.Host, e.Crawl, hostkey.String(b.URL))
 		}
 	}
 }
@@ -74,17 +64,17 @@ func (s *shard) remark(o *op) {
 var errForgotten = errors.New("forgotten")
 
 // wasForgotten reports whether the URL of e became unknown since e was prepared.
-func (s *shard) wasForgotten(e *newEntry, url []byte) bool {
-	return s.forgotten.Version() != 0 && s.markOf(e.host, e.crawl, hostkey.String(url)) != e.mark
+func (s *shard) wasForgotten(e *ledger.Entry, url []byte) bool {
+	return s.forgotten.Version() != 0 && s.markOf(e.Host, e.Crawl, hostkey.String(url)) != e.Mark
 }
 
 // addForgotten admits e, which was to be forced when its URL became unknown.
-func (f *Frontier) addForgotten(ctx context.Context, e newEntry) error {
+func (f *Frontier) addForgotten(ctx context.Context, e ledger.Entry) error {
 	o := newOp()
-	o.ctx = ctx
+	o.Context = ctx
 	defer o.free()
-	e.index, e.marked, e.body = 0, false, o.Keep(e.body)
-	o.entries = append(o.entries, e)
+	e.Index, e.Marked, e.Body = 0, false, o.Keep(e.Body)
+	o.Entries = append(o.Entries, e)
 	_, err := f.add(ctx, o)
 	if err == nil && len(o.refused) > 0 {
 		err = o.refused[0].Err
@@ -114,21 +104,21 @@ type lookup struct {
 func (s *shard) lookUp(o *op) error {
 	l := &o.lookup
 	l.marks, l.at = l.marks[:0], l.at[:0]
-	if len(o.entries) == 0 {
+	if len(o.Entries) == 0 {
 		return nil // and no lock
 	}
 	s.remark(o)
 	s.mu.Lock()
 	l.covered = s.known.Checkpoints()
 	if s.known.Checkpoints() > 0 && !s.opts.NoDedup {
-		for i := range o.entries {
+		for i := range o.Entries {
 			if i > 0 && i%askAtOnce == 0 {
 				s.yield()
 			}
-			e := &o.entries[i]
-			e.stored, e.fetched = s.known.Popular.Has(e.mark), false
-			if !e.stored && !s.known.Young(e.mark) {
-				l.marks, l.at = append(l.marks, e.mark), append(l.at, i)
+			e := &o.Entries[i]
+			e.Stored, e.Fetched = s.known.Popular.Has(e.Mark), false
+			if !e.Stored && !s.known.Young(e.Mark) {
+				l.marks, l.at = append(l.marks, e.Mark), append(l.at, i)
 			}
 		}
 	}
@@ -142,25 +132,25 @@ func (s *shard) lookUp(o *op) error {
 	l.known = l.known[:len(l.marks)]
 	clear(l.known)
 	marks, known := l.marks, l.known
-	if _, err := patience.Ask(o.context(), s.abandoned, func() (none struct{}, err error) { return none, s.opts.Spill.Known(marks, known) }); err != nil {
-		o.left = o.context().Err() != nil || s.abandoned.Err() != nil // the Spill may write to known still
+	if _, err := patience.Ask(o.Life(), s.abandoned, func() (none struct{}, err error) { return none, s.opts.Spill.Known(marks, known) }); err != nil {
+		o.Left = o.Life().Err() != nil || s.abandoned.Err() != nil // the Spill may write to known still
 		if s.isClosed() {
 			return ErrClosed
 		}
 		return fmt.Errorf("frontier: known URLs: %w", err)
 	}
 	for j, i := range l.at {
-		o.entries[i].stored, o.entries[i].fetched = l.known[j], l.known[j]
+		o.Entries[i].Stored, o.Entries[i].Fetched = l.known[j], l.known[j]
 	}
 	return nil
 }
 
 // knownLocked reports whether the URL of e was admitted. The answer of lookUp must still be valid.
-func (s *shard) knownLocked(e *newEntry) bool {
-	return !s.opts.NoDedup && (e.stored || s.known.Young(e.mark))
+func (s *shard) knownLocked(e *ledger.Entry) bool {
+	return !s.opts.NoDedup && (e.Stored || s.known.Young(e.Mark))
 }
 
 // staleLocked reports whether the answers for an op may be wrong by now.
 func (s *shard) staleLocked(o *op) bool {
-	return len(o.entries) > 0 && (o.lookup.covered != s.known.Checkpoints() || o.forgets != s.forgotten.Version())
+	return len(o.Entries) > 0 && (o.lookup.covered != s.known.Checkpoints() || o.forgets != s.forgotten.Version())
 }

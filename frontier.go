@@ -2,7 +2,7 @@
 // guards, Open and Close.
 //
 // What a URL goes through to get in is in add.go, who may be contacted when in
-// package mercator, how a lease ends in done.go, and how both become durable in commit.go.
+// package mercator, how a lease ends in done.go, and how both become durable in package ledger.
 
 package frontier
 
@@ -13,17 +13,19 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/clock"
-	"github.com/seed-7440039f/frontier/internal/commit"
 	"github.com/seed-7440039f/frontier/internal/control"
 	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/hint"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/known"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/measure"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/move"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
@@ -64,7 +66,6 @@ type shared struct {
 	rekeying  atomic.Bool     // an import takes a key over
 	abandoned context.Context // ends, with ErrClosed, when no call waits for the Spill any more
 	abandon   context.CancelCauseFunc
-	replies   commit.Replies
 	hands     patience.Hands // read for calls that may leave
 	peeker    storage.Peeker // opts.Spill, if it is one
 }
@@ -81,11 +82,10 @@ type shared struct {
 //   - xxxAndUnlock is called with mu held and returns without it.
 //   - lockXxx takes mu; the other methods are called without it.
 //
-// Locks are taken in this order: rounds, reader, mu, then those of events, rules and packages.
+// Locks are taken in this order: that of rounds (see package ledger), reader, mu, then those of events, rules and packages.
 type shard struct {
 	*shared
 
-	rounds     sync.Mutex    // held for a round of moving
 	reader     chan struct{} // holds an element while a timed block is read
 	background sync.WaitGroup
 	sweepers   sync.WaitGroup
@@ -98,7 +98,6 @@ type shard struct {
 	steps    clockSteps
 	token    uint64 // of the last lease
 	tokenKey uint64 // 0: not computed yet
-	seq      uint64 // of the last admission
 	rates    measure.Rates
 	badLinks struct { // outlinks that were refused
 		count int64 // since the last event about them
@@ -112,11 +111,8 @@ type shard struct {
 	hints     hint.Pending
 	rises     risers
 	forcing   map[storage.Mark]chan struct{} // URLs being forced; closed when that has ended
-	again     map[uint64]*newEntry           // by number of a record: what a Force that met its lease makes of it
 	urlRanges view.Ranges
-	sweeping  int           // goroutines that take away what deletions left dead
-	stepping  int           // ops without a Spill that are being applied in steps
-	stepped   chan struct{} // closed when there are none; nil if nothing waits
+	sweeping  int // goroutines that take away what deletions left dead
 
 	// Values of the program's, if there is no Spill.
 	values     map[string][]byte
@@ -132,17 +128,9 @@ type shard struct {
 	faults    []error       // for callers of Next: timed blocks were lost, or code of the user's panicked or ended its goroutine in no call of its own
 	readEnded chan struct{} // closed when a read of a host ends; nil if no call waits
 
-	// The log.
-	committer committer
-	finishing int      // ops that were submitted and are not settled
-	footprint int64    // bytes that the Spill takes, or will take: what a checkpoint foresaw, or less since
-	logBytes  int64    // committed since the last checkpoint
-	gen       uint32   // generation of the last checkpoint
-	epoch     uint64   // how often the store was opened
-	applied   struct { // what of the log is in memory as a whole
-		batch, seq uint64
-		marks      int // of the list in known
-	}
+	// The disk.
+	ledger *ledger.Ledger
+	reads  chan struct{} // has a token when timed blocks should be read
 
 	// The end of hosts, and of the frontier.
 	givingUp   bool          // a goroutine gives up URLs of lost hosts
@@ -150,7 +138,6 @@ type shard struct {
 	lost       error         // of the Spill: it must be opened again, and so must the frontier
 	draining   bool
 	closed     bool
-	unwaited   bool          // no call waits for the Spill any more
 	drained    chan struct{} // closed once draining and no lease is out; nil if no call waits
 }
 
@@ -196,7 +183,6 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		isEnded:  make(chan struct{}),
 		contacts: map[uint32]*waitqueue.Queue[grant]{},
 		forcing:  map[storage.Mark]chan struct{}{},
-		again:    map[uint64]*newEntry{},
 		known:    known.New(),
 		core: mercator.New(mercator.Config{
 			Levels:     o.Priorities,
@@ -232,17 +218,23 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	if !o.ContactedAt.IsZero() {
 		f.core.Reopen(f.owed(o.ContactedAt))
 	}
+	f.ledger = ledger.New(ledger.Config{
+		Mu: &f.mu, Core: f.core, Known: &f.known, Notes: &f.notes, Spill: o.Spill, MaxLog: move.MaxLog(o.MemoryBudget), HostNames: f.hostNames, Logger: o.Logger,
+		AfterFunc: func(d time.Duration, fn func()) func() bool { return o.Clock.AfterFunc(d, fn).Stop },
+	}, above{f})
 	if o.Spill == nil {
 		f.core.Key = mercator.RandomKey()
 		return f, nil
 	}
-	f.footprint = o.Spill.Footprint()
 	f.core.Cfg.EvictOver = f.residentLimitLocked() / 4
 	if err := f.recoverFor(ctx); err != nil {
 		return nil, err
 	}
 	f.sharePopularLocked() // no other goroutine has f
-	f.startCommitter()
+	f.ledger.Start()
+	f.reads = make(chan struct{}, 1)
+	f.reads <- struct{}{} // what became due while the store was closed
+	f.background.Go(f.readLoop)
 	f.mu.Lock()
 	ds := f.core.Deletions.All()
 	for _, d := range ds {
@@ -254,19 +246,6 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		f.background.Go(f.recall)
 	}
 	return f, nil
-}
-
-// startCommitter starts the goroutines that write to the Spill.
-func (f *Frontier) startCommitter() {
-	c := &f.committer
-	c.log = commit.New(func(o *op) int { return o.Bytes }, func(o *op) bool { return o.run != nil })
-	c.move, c.stop = make(chan struct{}, 1), make(chan struct{})
-	c.read = make(chan struct{}, 1)
-	c.read <- struct{}{} // what became due while the store was closed
-	f.background.Add(3)
-	go func() { defer f.background.Done(); c.log.Run(c.stop, f.commitGroup) }()
-	go func() { defer f.background.Done(); f.moveLoop() }()
-	go func() { defer f.background.Done(); f.readLoop() }()
 }
 
 // recoverFor takes the store into use, unless ctx ends before. Then its use ends when
@@ -304,7 +283,7 @@ func (f *Frontier) settleOverdueYieldingLocked() {
 	if f.core.Expiry.Min() <= f.nowLocked() {
 		f.reapYieldingLocked()
 	}
-	f.core.Departed(f.finishing)
+	f.core.Departed(f.ledger.Pending())
 }
 
 // lockAt is lock at a moment that was read from the clock just before. Reading the system's
@@ -313,7 +292,7 @@ func (f *Frontier) lockAt(at int64) {
 	f.mu.Lock()
 	if f.clock.Steady() && !f.clock.Stale(at) && f.core.Expiry.Min() > max(f.last, at) {
 		f.last = max(f.last, at)
-		f.core.Departed(f.finishing)
+		f.core.Departed(f.ledger.Pending())
 	} else {
 		f.settleOverdueYieldingLocked()
 	}
@@ -354,7 +333,7 @@ func (f *Frontier) Err() error {
 // overLocked reports whether the crawl is over: nothing is left, or on its way, that
 // could be handed out.
 func (s *shard) overLocked() bool {
-	return s.core.Over() && s.finishing == 0 && !s.opts.KeepOpen && s.contactsPausedLocked() && !s.addsLocked()
+	return s.core.Over() && s.ledger.Pending() == 0 && !s.opts.KeepOpen && s.contactsPausedLocked() && !s.addsLocked()
 }
 
 // contactsPausedLocked reports whether every Contact that waits is for a paused host.
@@ -449,23 +428,12 @@ func (f *Frontier) CloseContext(ctx context.Context) error {
 	return fmt.Errorf("%w: close: %w", ErrUnsettled, ctx.Err())
 }
 
-// release lets the caller of an op that is not settled return.
-func (o *op) release() {
-	if !o.told && o.after == nil {
-		o.told = true
-		o.done.Release()
-	}
-}
-
 // abandonAll ends the waiting of all calls for the Spill.
 func (f *Frontier) abandonAll() {
 	f.abandon(ErrClosed)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.unwaited = true
-	for o := range f.committer.log.Unsettled() {
-		o.release()
-	}
+	f.ledger.ReleaseAll()
 }
 
 func (s *shard) isClosed() bool {
@@ -485,7 +453,7 @@ func (f *Frontier) close() error {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	f.committer.room.Freed()
+	f.ledger.FreeRoom()
 	f.readEndedLocked()
 	f.mu.Unlock()
 	defer f.events.queue.End()
@@ -494,7 +462,7 @@ func (f *Frontier) close() error {
 		f.sweepers.Wait()
 		return nil
 	}
-	close(f.committer.stop)
+	f.ledger.Stop()
 	f.background.Wait()
 	f.sweepers.Wait()
 	err := f.saveClocks()
@@ -528,7 +496,7 @@ func (f *Frontier) saveClocks() error {
 			}
 			more = id <= step.top()
 			f.mu.Unlock()
-			if err := f.commitRows(b); err != nil {
+			if err := f.ledger.CommitAlone(b); err != nil {
 				return err
 			}
 		}
@@ -536,24 +504,11 @@ func (f *Frontier) saveClocks() error {
 	f.mu.Lock()
 	b := &storage.Batch{
 		Time: instant.Millis(f.wall(f.nowLocked())),
-		Rows: append(f.core.Limits.Rows(), f.metaRowLocked(f.gen, true)),
+		Rows: append(f.core.Limits.Rows(), f.ledger.MetaRow(true)),
 		Drop: f.core.Blocks.TakeDrops(),
 	}
 	f.mu.Unlock()
-	return f.commitRows(b)
-}
-
-// commitRows commits b, if it has any rows, while no committer is running.
-func (s *shard) commitRows(b *storage.Batch) error {
-	if len(b.Rows) == 0 {
-		return nil
-	}
-	b.ID = s.committer.batchID + 1
-	if err := s.opts.Spill.Commit(b); err != nil {
-		return err
-	}
-	s.committer.batchID = b.ID
-	return nil
+	return f.ledger.CommitAlone(b)
 }
 
 // lockAdvanced takes the lock and lets time pass, so that the caller sees the present.

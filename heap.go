@@ -121,7 +121,7 @@ func (f *Frontier) refuseLocked(err error) {
 		q.GiveAll(&grant{err: err})
 		f.dropContactsLocked(id, f.nowLocked())
 	}
-	if f.drained != nil && f.core.Stats.Leased == 0 && f.finishing == 0 {
+	if f.drained != nil && f.core.Stats.Leased == 0 && f.ledger.Pending() == 0 {
 		close(f.drained)
 		f.drained = nil
 	}

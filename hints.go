@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hint"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/rise"
@@ -37,19 +38,19 @@ const (
 
 // hintLocked keeps e, a hint for a known URL, and reports whether there is room for it. With a Spill its
 // row goes with o.
-func (f *Frontier) hintLocked(o *op, e *newEntry) bool {
-	b := record.Must(e.body)
+func (f *Frontier) hintLocked(o *op, e *ledger.Entry) bool {
+	b := record.Must(e.Body)
 	if f.hints.Len() == 0 {
 		f.nowLocked()
 	}
-	h, ok := f.hints.Add(e.mark, hint.New(&b, instant.FromMillis(e.news)), f.last, f.opts.MemoryBudget/64)
+	h, ok := f.hints.Add(e.Mark, hint.New(&b, instant.FromMillis(e.News)), f.last, f.opts.MemoryBudget/64)
 	if !ok {
-		o.refuse(e.index, EntryRefused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: ErrHints})
+		o.refuse(e.Index, EntryRefused, &EntryError{Index: e.Index, URL: shortened(string(b.URL)), Err: ErrHints})
 		return false
 	}
-	o.verdict(e.index, EntryHinted)
+	o.verdict(e.Index, EntryHinted)
 	if f.opts.Spill != nil {
-		o.rows = append(o.rows, h.Row(e.mark))
+		o.Rows = append(o.Rows, h.Row(e.Mark))
 	}
 	return true
 }
@@ -112,9 +113,8 @@ func (f *Frontier) dropHintRowsYieldingLocked() {
 		rows, more = f.hints.TakeGone()
 		if len(rows) > 0 && f.opts.Spill != nil && !f.closed {
 			o := newOp()
-			o.rows = append(o.rows, rows...)
-			o.after = func(error) {}
-			f.submitAsyncLocked(o)
+			o.Rows = append(o.Rows, rows...)
+			f.submitAsyncLocked(o, whenever)
 		}
 		if more {
 			f.mu.Unlock()
@@ -150,7 +150,7 @@ type hinted struct {
 	at    int64           // when it is due
 	from  record.Location // in memory
 	pos   int             // or in the block being read
-	next  newEntry
+	next  ledger.Entry
 	other bool // next is not what it was
 }
 
@@ -183,7 +183,7 @@ func (f *Frontier) hintTimed(records []timed.Loaded) {
 func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 	for i := range found {
 		if found[i].other {
-			o.entries = append(o.entries, found[i].next)
+			o.Entries = append(o.Entries, found[i].next)
 		}
 	}
 	for {
@@ -198,7 +198,7 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 			return err
 		}
 	}
-	o.entries = o.entries[:0]
+	o.Entries = o.Entries[:0]
 	block := f.core.Timed.Reading().ID
 	for i := range found {
 		x := &found[i]
@@ -211,15 +211,15 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 		if !x.other {
 			continue
 		}
-		o.entries = append(o.entries, x.next)
-		o.replacedIn = append(o.replacedIn, x.Queue)
-		o.replaced = append(o.replaced, storage.Completion{Seq: x.Seq, Block: block, Pos: uint16(x.pos)})
+		o.Entries = append(o.Entries, x.next)
+		o.ReplacedIn = append(o.ReplacedIn, x.Queue)
+		o.Replaced = append(o.Replaced, storage.Completion{Seq: x.Seq, Block: block, Pos: uint16(x.pos)})
 	}
-	if len(o.entries) == 0 {
+	if len(o.Entries) == 0 {
 		f.mu.Unlock()
 		return nil
 	}
-	return f.submitAndUnlock(o)
+	return f.ledger.SubmitAndUnlock(&o.Op)
 }
 
 // hintScheduled applies hints to scheduled records in memory.
@@ -298,8 +298,8 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 			continue
 		}
 		o := newOp()
-		f.unscheduleLocked(o, n)
-		o.entries = append(o.entries, x.next)
+		f.ledger.Unschedule(&o.Op, n)
+		o.Entries = append(o.Entries, x.next)
 		jobs.addYieldingLocked(o)
 	}
 	return jobs.awaitAndUnlock()
@@ -371,16 +371,16 @@ func (s *shard) ask(x *hinted, now time.Time) {
 		}
 	}
 	n := &x.next
-	*n = newEntry{index: -1, hash: s.core.HashOf(x.Host), host: x.Host, crawl: x.Crawl, priority: p, due: x.at, forcedAt: x.Seq}
+	*n = ledger.Entry{Index: -1, Hash: s.core.HashOf(x.Host), Host: x.Host, Crawl: x.Crawl, Priority: p, Due: x.at, ForcedAt: x.Seq}
 	if !due.Equal(at) {
-		n.due = s.dueDate(due)
+		n.Due = s.dueDate(due)
 	}
-	if n.due <= s.date(now) {
-		n.due = 0
+	if n.Due <= s.date(now) {
+		n.Due = 0
 	}
-	x.other = n.due != x.at || p != x.Priority || b.Weight != was.Weight || b.Depth != was.Depth ||
+	x.other = n.Due != x.at || p != x.Priority || b.Weight != was.Weight || b.Depth != was.Depth ||
 		b.History.State != was.History.State || string(b.Meta) != string(was.Meta)
-	n.body = b.Append(nil)
+	n.Body = b.Append(nil)
 }
 
 // risers raise waiting URLs that deserve more. The notes are guarded by shard.mu.
@@ -397,12 +397,12 @@ type risers struct {
 // rising is a URL that waits, and what it becomes.
 type rising struct {
 	*rise.Found
-	next newEntry
+	next ledger.Entry
 }
 
 // foundAgain is a known URL that deserves a priority if it waits.
 type foundAgain struct {
-	*newEntry
+	*ledger.Entry
 	deserves uint8
 	said     rise.Hint
 }
@@ -411,21 +411,21 @@ type foundAgain struct {
 // Weight.
 func (r *risers) tell(o *op) {
 	f := r.f
-	if o.left {
+	if o.Left {
 		return
 	}
 	var better []foundAgain
 	for i := range o.found {
 		e := &o.found[i]
-		b, p := record.Must(e.body), 0
+		b, p := record.Must(e.Body), 0
 		if r.by != nil {
-			x := entryAt(e.url, &b, e.host)
-			x.Crawl = e.crawl
+			x := entryAt(e.URL, &b, e.Host)
+			x.Crawl = e.Crawl
 			p = min(r.by.Found(x), f.opts.Priorities)
 		}
 		said := rise.Hint{}
-		if e.hint && b.Weight > 0 && !f.opts.DeferHints {
-			said = rise.Hint{Level: e.priority, Weight: b.Weight, Depth: b.Depth}
+		if e.Hint && b.Weight > 0 && !f.opts.DeferHints {
+			said = rise.Hint{Level: e.Priority, Weight: b.Weight, Depth: b.Depth}
 		}
 		if p = max(p, int(said.Level)); p > 0 {
 			better = append(better, foundAgain{e, uint8(p), said})
@@ -437,12 +437,12 @@ func (r *risers) tell(o *op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range better {
-		if i%applyAtOnce == applyAtOnce-1 {
+		if i%ledger.AtOnce == ledger.AtOnce-1 {
 			f.yield()
 		}
 		e := &better[i]
-		if id := f.core.Lookup(e.hash, e.host); id != 0 && f.core.Hosts.At(id).Waiting > 0 {
-			r.Add(f.last, id, e.mark, e.deserves, e.said, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
+		if id := f.core.Lookup(e.Hash, e.Host); id != 0 && f.core.Hosts.At(id).Waiting > 0 {
+			r.Add(f.last, id, e.Mark, e.deserves, e.said, int(f.core.Hosts.At(id).Waiting), f.core.TopPriority(id))
 		}
 	}
 	f.dispatchLocked()
@@ -521,7 +521,7 @@ func (r *risers) ask(w *rise.Walk) {
 }
 
 // next returns what becomes of a URL, and reports whether it rises.
-func (r *risers) next(x *rise.Found, host string) (next newEntry, ok bool) {
+func (r *risers) next(x *rise.Found, host string) (next ledger.Entry, ok bool) {
 	f, b := r.f, record.Must(x.Body)
 	least := uint8(0)
 	if x.Hint.Level > 0 {
@@ -540,7 +540,7 @@ func (r *risers) next(x *rise.Found, host string) (next newEntry, ok bool) {
 	if p = max(p, least); err != nil || p <= x.Priority {
 		return next, false
 	}
-	return newEntry{index: -1, hash: f.core.HashOf(host), host: host, crawl: x.Crawl, mark: x.Mark, priority: p, forcedAt: x.Seq, body: b.Append(nil)}, true
+	return ledger.Entry{Index: -1, Hash: f.core.HashOf(host), Host: host, Crawl: x.Crawl, Mark: x.Mark, Priority: p, ForcedAt: x.Seq, Body: b.Append(nil)}, true
 }
 
 // raise moves what rises.
@@ -552,13 +552,13 @@ func (r *risers) raise() {
 		}
 		for i := range r.better {
 			x := &r.better[i]
-			if f.core.Deleted(x.next.host, x.Crawl, x.Seq) {
+			if f.core.Deleted(x.next.Host, x.Crawl, x.Seq) {
 				continue
 			}
 			if queue, ref, remove, ok := x.Take(f.core); ok {
 				o := newOp()
-				f.withdrawLocked(o, queue, ref, remove)
-				o.entries = append(o.entries, x.next)
+				f.ledger.Withdraw(&o.Op, queue, ref, remove)
+				o.Entries = append(o.Entries, x.next)
 				f.hints.Drop(x.Mark)
 				moved++
 				jobs.addYieldingLocked(o)

@@ -27,7 +27,7 @@ func (f hooked) MoveNow(evict bool) error {
 		f.core.Cfg.EvictOver, f.core.Cfg.Ahead = 0, 0
 		f.mu.Unlock()
 	}
-	_, err := f.moveRound()
+	_, err := f.ledger.Round()
 	return err
 }
 
@@ -48,8 +48,8 @@ func (f hooked) CommitNow() error {
 	}
 	o := newOp()
 	defer o.free()
-	o.counts = true
-	return f.submitAndUnlock(o)
+	o.Counts = true
+	return f.ledger.SubmitAndUnlock(&o.Op)
 }
 
 func (f hooked) NotesSize() int64 {
@@ -93,25 +93,25 @@ func (f hooked) LockComesFree() bool {
 // Check verifies the frontier's invariants and returns every violation found,
 // joined. It walks all that is in memory under the lock: it is for tests.
 func (f *Frontier) Check() error {
-	quiet := f.rounds.TryLock()
+	quiet := f.ledger.Rounds.TryLock()
 	if quiet {
-		defer f.rounds.Unlock()
+		defer f.ledger.Rounds.Unlock()
 	}
 	counts, version := f.countRows()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k := mercator.NewChecker(f.core, mercator.Outside{
-		Quiet: quiet, Settled: f.finishing == 0, Swept: f.sweeping == 0 && !f.closed, Now: f.nowLocked(),
-		Last: f.seq,
+		Quiet: quiet, Settled: f.ledger.Pending() == 0, Swept: f.sweeping == 0 && !f.closed, Now: f.nowLocked(),
+		Last: f.ledger.Seq(),
 	})
 	pending := k.Check()
-	if pending && f.finishing == 0 && f.adding.Load() == 0 && len(f.committer.saving) == 0 && f.steps.pending == 0 {
+	if pending && f.ledger.Pending() == 0 && f.adding.Load() == 0 && !f.ledger.Saving() && f.steps.pending == 0 {
 		k.Bad("F9: hosts wait for a commit, and none is on its way")
 	}
 	f.controls.Check(k.Bad)
 	f.rises.Check(k.Bad)
 	f.hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.Bad)
-	if f.core.SettledCounts(version) && f.finishing == 0 {
+	if f.core.SettledCounts(version) && f.ledger.Pending() == 0 {
 		k.Counts(counts)
 	}
 	return errors.Join(k.Errs...)

@@ -120,7 +120,7 @@ func TestDeletingAHostLooksAtItsOwnURLs(t *testing.T) {
 			n++
 		}
 		require.Equal(t, 10, n)
-		d := tombstone.NewDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "h7.example", Named: true}})
+		d := tombstone.NewDeletion(row.Deletion{Seq: f.ledger.Seq(), Scope: row.Scope{Name: "h7.example", Named: true}})
 		c.Deletions.InForce.Add(&d.Tombstone)
 		left, done, _ := c.PurgeHost(id, &d.Tombstone, &mercator.Ring{}, sweepSteps, f.last)
 		require.True(t, done)
@@ -145,7 +145,7 @@ func TestDroppingCountsTakesShortSteps(t *testing.T) {
 		rows, _ := f.countRows()
 		return len(rows)
 	}
-	d := tombstone.NewDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "example", Named: true, Domain: true}})
+	d := tombstone.NewDeletion(row.Deletion{Seq: f.ledger.Seq(), Scope: row.Scope{Name: "example", Named: true, Domain: true}})
 	crawls, from, steps := f.core.Counts.Crawls(), "", 0
 	for was := left(); len(crawls) > 0; was = left() {
 		f.mu.Lock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/dump"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/scope"
@@ -51,7 +52,7 @@ func (im *intake) Settle() error {
 	for len(im.members) > 0 && f.lockOpen() == nil {
 		n := min(len(im.members), importAtOnce)
 		for _, id := range im.members[:n] {
-			f.unpinLocked(id, f.last)
+			f.ledger.Unpin(id, f.last)
 		}
 		f.dispatchLocked()
 		f.mu.Unlock()
@@ -93,7 +94,7 @@ func (im *intake) Value(key string, v []byte) error {
 // Forgotten takes a number with which marks are made, into a frontier that never had a URL: its marks are then those of the export.
 func (im *intake) Forgotten(r *row.Forgotten) error {
 	return im.submit(func(o *op) error {
-		o.unrule, o.rows = im.f.forgotten.Put(r), append(o.rows, r.Row())
+		o.Unrule, o.Rows = im.f.forgotten.Put(r), append(o.Rows, r.Row())
 		return nil
 	})
 }
@@ -108,27 +109,27 @@ func (im *intake) Prepare(u *dump.URL) (storage.Mark, error) {
 		im.op = newOp()
 		im.op.unlimited = true
 	}
-	n := newEntry{index: len(im.op.entries)}
+	n := ledger.Entry{Index: len(im.op.Entries)}
 	e := Entry{URL: u.URL, Host: u.Host, Depth: u.Depth, Weight: u.Weight, Crawl: u.Crawl, Meta: u.Meta, NotBefore: instant.FromMillis(u.Due)}
 	e.Finished = u.Due == instant.KeptMillis && f.opts.Keep // else only its mark stays
 	h := historyOf(&u.History)
 	if err := f.prepareAs(im.op, &n, &e, &h, u.Fails, uint8(u.Priority)); err != nil {
-		return n.mark, err
+		return n.Mark, err
 	}
-	im.op.entries = append(im.op.entries, n)
-	return n.mark, nil
+	im.op.Entries = append(im.op.Entries, n)
+	return n.Mark, nil
 }
 
 // Drop drops the URL that was prepared last.
 func (im *intake) Drop() {
-	last := len(im.op.entries) - 1
-	im.op.Unwrite(im.op.entries[last].body)
-	im.op.entries = im.op.entries[:last]
+	last := len(im.op.Entries) - 1
+	im.op.Unwrite(im.op.Entries[last].Body)
+	im.op.Entries = im.op.Entries[:last]
 }
 
 // Full reports whether it is time to admit what was prepared.
 func (im *intake) Full() bool {
-	return len(im.op.entries) >= importURLs || im.op.Bytes >= importBytes
+	return len(im.op.Entries) >= importURLs || im.op.Bytes >= importBytes
 }
 
 // Admit admits the URLs that were prepared, and returns how many there were and how many of them were new. Clocks of
@@ -143,7 +144,7 @@ func (im *intake) Admit(ctx context.Context) (n, fresh int64, err error) {
 	if err := im.pending.Wait(); err != nil {
 		return 0, 0, err
 	}
-	n = int64(len(o.entries))
+	n = int64(len(o.Entries))
 	admitted, err := im.f.add(ctx, o)
 	return n, int64(admitted), err
 }
@@ -166,7 +167,7 @@ func (im *intake) Group(name string, due int64) error {
 	c.PostponeGroup(c.GroupOf(name), at)
 	o := newOp()
 	if f.opts.Spill != nil {
-		o.rows = append(o.rows, f.controls.GroupRow(name, instant.Millis(f.wall(at))))
+		o.Rows = append(o.Rows, f.controls.GroupRow(name, instant.Millis(f.wall(at))))
 	}
 	im.submitAndUnlock(o, after)
 	return nil
@@ -187,8 +188,7 @@ func (im *intake) submit(fill func(o *op) error) error {
 		after(nil)
 		return err
 	}
-	o.after = after
-	f.submitAsyncLocked(o)
+	f.submitAsyncLocked(o, after)
 	f.mu.Unlock()
 	return nil
 }
@@ -205,7 +205,7 @@ func (im *intake) Host(name string, s *row.Host) error {
 	x := f.core.Merge(name, s, f.token, now)
 	o := newOp()
 	if f.opts.Spill != nil {
-		f.noteLocked(o, x.ID, x.Due, x.Why, now)
+		f.ledger.Note(&o.Op, x.ID, x.Due, x.Why, now)
 	}
 	if f.core.EndMerge(x, now) {
 		im.members = append(im.members, x.ID)
@@ -224,8 +224,7 @@ func (im *intake) submitAndUnlock(o *op, after func(error)) {
 		after(nil)
 		return
 	}
-	o.after = after
-	f.submitAsyncLocked(o)
+	f.submitAsyncLocked(o, after)
 	f.mu.Unlock()
 }
 
@@ -238,7 +237,7 @@ func (im *intake) TakeKey(k [2]uint64) (foreign, fresh bool, err error) {
 	}
 	f.rekeying.Store(true) // an Add that begins waits for the lock
 	c := f.core
-	fresh = f.adding.Load() == 1 && f.finishing == 0 && f.seq == 0 && f.known.Total() == 0 &&
+	fresh = f.adding.Load() == 1 && f.ledger.Pending() == 0 && f.ledger.Seq() == 0 && f.known.Total() == 0 &&
 		c.Hosts.Len() == 0 && c.Dormant.Rows() == 0
 	same := c.Key == k
 	if fresh {
@@ -251,8 +250,8 @@ func (im *intake) TakeKey(k [2]uint64) (foreign, fresh bool, err error) {
 	}
 	o := newOp()
 	defer o.free()
-	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
-	return false, true, f.submitAndUnlock(o)
+	o.Rows = append(o.Rows, f.ledger.MetaRow(false))
+	return false, true, f.ledger.SubmitAndUnlock(&o.Op)
 }
 
 // StartAt leaves all hosts alone until a time, in Unix milliseconds: those without a
@@ -275,8 +274,8 @@ func (im *intake) StartAt(until int64) error {
 	}
 	o := newOp()
 	defer o.free()
-	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
-	return f.submitAndUnlock(o)
+	o.Rows = append(o.Rows, f.ledger.MetaRow(false))
+	return f.ledger.SubmitAndUnlock(&o.Op)
 }
 
 // Used restores the use of the limits of a scope or crawl. It does nothing for one
@@ -296,8 +295,8 @@ func (im *intake) Used(of limit.Subject, s row.Usage) error {
 	}
 	o := newOp()
 	defer o.free()
-	o.counts = f.opts.Spill != nil
-	return f.submitAndUnlock(o)
+	o.Counts = f.opts.Spill != nil
+	return f.ledger.SubmitAndUnlock(&o.Op)
 }
 
 // Marks makes marks known, and returns how many were not.
@@ -308,7 +307,7 @@ func (im *intake) Marks(ctx context.Context, ms []storage.Mark) (int64, error) {
 	}
 	o := newOp()
 	defer o.free()
-	o.ctx = ctx
+	o.Context = ctx
 	known := make([]bool, len(ms))
 	for {
 		f.mu.Lock()
@@ -342,13 +341,13 @@ func (im *intake) Marks(ctx context.Context, ms []storage.Mark) (int64, error) {
 	}
 	for i, m := range ms {
 		if !known[i] && f.known.Insert(m) {
-			o.marks = append(o.marks, m)
+			o.Marks = append(o.Marks, m)
 		}
 	}
-	n := int64(len(o.marks))
+	n := int64(len(o.Marks))
 	if n == 0 {
 		f.mu.Unlock()
 		return 0, nil
 	}
-	return n, f.submitAndUnlock(o)
+	return n, f.ledger.SubmitAndUnlock(&o.Op)
 }

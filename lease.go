@@ -63,18 +63,17 @@ func (f *Frontier) settleExpiredLocked(id uint32, l *Lease, p plan) {
 		f.spareLocked(id, &p)
 	}
 	f.finishLocked(job, id, &p)
-	due, again := int64(0), len(job.entries) > 0
+	due, again := int64(0), len(job.Entries) > 0
 	if again {
-		due = job.entries[0].due
+		due = job.Entries[0].Due
 	}
 	f.core.CountExpired(&job.Outgoing, due, again, f.last)
 	e, host := l.Entry, l.Host
-	job.after = func(err error) {
+	f.submitAsyncLocked(job, func(err error) {
 		if err == nil && p.givenUp {
 			f.gaveUp(e, host, p.outcome)
 		}
-	}
-	f.submitAsyncLocked(job)
+	})
 }
 
 // Extend moves a lease's deadline to d from now and updates l.
@@ -150,15 +149,13 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	case f.core.MarkDead(r) != 0:
 		o := newOp()
 		f.endDeadLocked(o, r, plan{outcome: Outcome{Result: Requeue}})
-		o.after = func(error) {} // no call waits
-		f.submitAsyncLocked(o)
-	case f.againLocked(r.Record) != nil: // a Force met the lease: the URL comes again as it was forced
+		f.submitAsyncLocked(o, whenever)
+	case f.ledger.Again(r.Record) != nil: // a Force met the lease: the URL comes again as it was forced
 		o := newOp()
-		again := f.againLocked(r.Record)
-		f.endsLocked(o, r.Queue, r.Record)
+		again := f.ledger.Again(r.Record)
+		f.ledger.End(&o.Op, r.Queue, r.Record)
 		f.admitAgainLocked(o, again)
-		o.after = func(error) {} // no call waits
-		f.submitAsyncLocked(o)
+		f.submitAsyncLocked(o, whenever)
 	default:
 		f.core.ReturnHead(r.Queue, r.Record)
 		f.core.Filled(r.Queue, now)

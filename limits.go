@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/quota"
@@ -84,7 +85,7 @@ func (s *shard) countDoneLocked(o *op, l *mercator.Lease, out *Outcome) {
 		h.Set(mercator.Unsaved)
 	}
 	used := n.Bytes+n.Errors > 0 || l.Record != 0 && !out.Uncontacted
-	o.counts = used && s.opts.Spill != nil && c.Limits.Dirty()
+	o.Counts = used && s.opts.Spill != nil && c.Limits.Dirty()
 }
 
 // limitLocked moves the entries that limits refuse from o to those refused. A URL's own next
@@ -96,52 +97,52 @@ func (s *shard) limitLocked(o *op) {
 	}
 	var g limit.Gate
 	kept := 0
-	o.reserved = o.reserved[:0]
-	for i := range o.entries {
-		e := &o.entries[i]
-		if i == 0 || e.host != g.Host() {
-			g = c.Limits.Gate(e.host)
+	o.Reserved = o.Reserved[:0]
+	for i := range o.Entries {
+		e := &o.Entries[i]
+		if i == 0 || e.Host != g.Host() {
+			g = c.Limits.Gate(e.Host)
 		}
 		if err := s.refusesLocked(&g, e); err != nil {
-			if e.marked {
-				s.known.Remove(e.mark)
+			if e.Marked {
+				s.known.Remove(e.Mark)
 			}
-			b := record.Must(e.body)
-			o.refuse(e.index, EntryRefused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
+			b := record.Must(e.Body)
+			o.refuse(e.Index, EntryRefused, &EntryError{Index: e.Index, URL: shortened(string(b.URL)), Err: err})
 			continue
 		}
-		o.reserved = append(o.reserved, g.Reserve(e.crawl))
+		o.Reserved = append(o.Reserved, g.Reserve(e.Crawl))
 		if kept < i {
-			o.entries[kept] = *e
+			o.Entries[kept] = *e
 		}
 		kept++
 	}
-	o.entries = o.entries[:kept]
+	o.Entries = o.Entries[:kept]
 }
 
 // refusesLocked returns the limit that refuses an entry, if one does.
-func (s *shard) refusesLocked(g *limit.Gate, e *newEntry) error {
+func (s *shard) refusesLocked(g *limit.Gate, e *ledger.Entry) error {
 	c := s.core
-	if e.index < 0 || e.force {
+	if e.Index < 0 || e.Force {
 		return nil
 	}
-	if g.LimitsDepth(e.crawl) {
-		b := record.Must(e.body)
-		if r, refused := g.TooDeep(e.crawl, b.Depth); refused {
+	if g.LimitsDepth(e.Crawl) {
+		b := record.Must(e.Body)
+		if r, refused := g.TooDeep(e.Crawl, b.Depth); refused {
 			return fmt.Errorf("%w: depth %d; %s has at most %d", ErrLimit, r.N, limited(r.Of), r.Most)
 		}
 	}
-	if e.due != 0 && e.due > c.Date(s.last) || !g.LimitsWaiting(e.crawl) {
+	if e.Due != 0 && e.Due > c.Date(s.last) || !g.LimitsWaiting(e.Crawl) {
 		return nil
 	}
 	w := limit.Waiting{All: c.Stats.Waiting}
-	if id := c.Lookup(e.hash, e.host); id != 0 {
+	if id := c.Lookup(e.Hash, e.Host); id != 0 {
 		w.Host = int64(c.Hosts.At(id).Waiting)
 	}
-	if x := c.FindCrawl(e.crawl); x != nil {
+	if x := c.FindCrawl(e.Crawl); x != nil {
 		w.Crawl = x.Stats.Waiting
 	}
-	if r, refused := g.Full(e.crawl, w); refused {
+	if r, refused := g.Full(e.Crawl, w); refused {
 		return fmt.Errorf("%w: %d URLs of %s wait, %d may", ErrLimit, r.N, limited(r.Of), r.Most)
 	}
 	return nil
@@ -156,12 +157,6 @@ func limited(s limit.Subject) string {
 		return fmt.Sprint("crawl ", s.Crawl)
 	}
 	return scope.Of(s.Scope).String()
-}
-
-// unreserveLocked ends what limitLocked began for entry i of o.
-func (s *shard) unreserveLocked(o *op, i int) {
-	s.core.Limits.Unreserve(o.reserved[i], o.entries[i].host)
-	o.reserved[i] = nil
 }
 
 // countDomain counts the URLs of a domain if its limits require it and no call has done

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/gather"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
@@ -110,11 +111,11 @@ func (in inside) ForgottenUntil(host string, crawl uint32) uint64 {
 func (in inside) Known(ctx context.Context, host string, crawl uint32, url string) (bool, error) {
 	f := in.f
 	o := newOp()
-	o.ctx = ctx
+	o.Context = ctx
 	defer o.free()
 	o.forgets = f.forgotten.Version()
-	o.entries = append(o.entries, newEntry{
-		host: host, crawl: crawl, mark: f.markOf(host, crawl, url), body: o.Encode(&record.Body{}, url),
+	o.Entries = append(o.Entries, ledger.Entry{
+		Host: host, Crawl: crawl, Mark: f.markOf(host, crawl, url), Body: o.Encode(&record.Body{}, url),
 	})
 	for {
 		if err := ctx.Err(); err != nil {
@@ -126,7 +127,7 @@ func (in inside) Known(ctx context.Context, host string, crawl uint32, url strin
 		if err := f.lockOpen(); err != nil {
 			return false, err
 		}
-		stale, known := f.staleLocked(o), f.knownLocked(&o.entries[0])
+		stale, known := f.staleLocked(o), f.knownLocked(&o.Entries[0])
 		f.mu.Unlock()
 		if !stale {
 			return known, nil
@@ -164,7 +165,7 @@ func (in inside) ReadCounted(load func() error, look func()) error {
 }
 func (in inside) ReadOutdated()          { in.f.readOutdated() }
 func (in inside) ListTimed() *timed.List { return in.f.listTimed() }
-func (in inside) Busy() bool             { return in.f.committer.log.Busy() }
+func (in inside) Busy() bool             { return in.f.ledger.Busy() }
 
 // Settle returns when what is on its way to the disk has arrived.
 func (in inside) Settle(ctx context.Context) error {
@@ -172,9 +173,9 @@ func (in inside) Settle(ctx context.Context) error {
 		return err
 	}
 	o := newOp()
-	o.ctx = ctx
+	o.Context = ctx
 	defer o.free()
-	return in.f.submitAndUnlock(o)
+	return in.f.ledger.SubmitAndUnlock(&o.Op)
 }
 
 func (in inside) OrderHosts()                             { in.f.orderHosts() }

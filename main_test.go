@@ -83,7 +83,7 @@ func givesUpTheLock(body *ast.BlockStmt) (gives bool) {
 			return false // runs later
 		case *ast.SelectorExpr:
 			in, ok := x.X.(*ast.SelectorExpr)
-			gives = gives || x.Sel.Name == "yield" || strings.HasSuffix(x.Sel.Name, "YieldingLocked") || strings.HasSuffix(x.Sel.Name, "AndUnlock") ||
+			gives = gives || x.Sel.Name == "yield" || strings.HasSuffix(x.Sel.Name, "YieldingLocked") || strings.HasSuffix(x.Sel.Name, "Yielding") || strings.HasSuffix(x.Sel.Name, "AndUnlock") ||
 				x.Sel.Name == "Unlock" && ok && in.Sel.Name == "mu"
 		}
 		return true

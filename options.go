@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/faults"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/selector"
@@ -175,7 +176,7 @@ func (o Options) withDefaults() Options {
 const longestLease = 30 * 24 * time.Hour
 
 // minResident is the least memory for hosts, marks and resident URLs.
-const minResident = 8 << 20
+const minResident = 4 * ledger.LeastLimit
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
 	wrong := faults.List(unit.CheckAll("", o))

@@ -11,14 +11,12 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/event"
-	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
-	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/unit"
-	"github.com/seed-7440039f/frontier/storage"
 )
 
 // plan is what was decided about an ending lease before the lock was taken.
@@ -208,24 +206,24 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	case l.Record == 0:
 	case f.core.LeaseDead(&l) != 0:
 		f.endDeadLocked(o, &l, *p)
-	case out.Result == Requeue && f.againLocked(l.Record) == nil:
+	case out.Result == Requeue && f.ledger.Again(l.Record) == nil:
 		c.ReturnHead(l.Queue, l.Record)
 		c.Filled(l.Queue, now)
 	default:
 		f.endRecordLocked(o, h, &l, p)
 	}
 	if f.opts.Spill != nil {
-		f.noteLocked(o, l.Host, due, why, now)
+		f.ledger.Note(&o.Op, l.Host, due, why, now)
 	}
 	var err error
-	if len(o.entries) > 0 {
+	if len(o.Entries) > 0 {
 		err = f.outlinksLocked(o)
 	}
 	if f.opts.Spill != nil && !o.empty() { // else nothing can fail
 		f.mayUnlearnLocked(o, l.Host, was, p)
 	}
-	if len(o.entries) > 0 {
-		f.pinLocked(o, l.Host) // perhaps they are its own: then it has something to do still
+	if len(o.Entries) > 0 {
+		f.ledger.Pin(&o.Op, l.Host) // perhaps they are its own: then it has something to do still
 	}
 	c.EndGroups(&l, now, func(g *mercator.Group) int64 { return p.groupDue(c, g) })
 	c.SettleLease(&l, now, x)
@@ -235,17 +233,14 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 // endRecordLocked plans the end of a record, and what replaces it.
 func (s *shard) endRecordLocked(o *op, h *mercator.Host, l *mercator.Lease, p *plan) {
 	c := s.core
-	var again *newEntry
-	if len(s.again) > 0 {
-		again = s.againLocked(l.Record)
-	}
-	s.endsLocked(o, l.Queue, l.Record)
+	again := s.ledger.Again(l.Record)
+	s.ledger.End(&o.Op, l.Queue, l.Record)
 	q := c.Queues.At(l.Queue)
 	if p.retry {
-		o.tally = &c.Stats.Retried
+		o.Tally = &c.Stats.Retried
 	}
 	if p.givenUp {
-		o.tally = &c.Stats.GivenUp
+		o.Tally = &c.Stats.GivenUp
 		s.giveUpLocked(o, h, l, p)
 	}
 	if again != nil { // it comes again as it was forced, instead
@@ -279,23 +274,10 @@ func (s *shard) endRecordLocked(o *op, h *mercator.Host, l *mercator.Lease, p *p
 	if !p.stays {
 		due = instant.Never
 	}
-	o.entries = append(o.entries, newEntry{
-		index: -1, hash: c.Hash(c.Name(h)), host: string(c.Name(h)), crawl: crawl, priority: prio,
-		due: due, body: o.Encode(&b, ""),
+	o.Entries = append(o.Entries, ledger.Entry{
+		Index: -1, Hash: c.Hash(c.Name(h)), Host: string(c.Name(h)), Crawl: crawl, Priority: prio,
+		Due: due, Body: o.Encode(&b, ""),
 	})
-}
-
-// endsLocked makes o the end of a record.
-func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
-	o.ends, o.Record, o.Queue, o.Host = true, ref, qid, s.core.Queues.At(qid).Host
-	s.core.Hosts.At(o.Host).Pins++
-	if len(s.again) > 0 && s.opts.Spill != nil && s.againLocked(ref) != nil {
-		o.rows = append(o.rows, storage.Row{Key: row.AgainRow(s.core.Records.At(ref).Seq())})
-	}
-	if s.core.Counts != nil {
-		o.Crawl = s.core.CrawlNumber(s.core.Queues.At(qid))
-		s.core.CountEnding(&o.Outgoing)
-	}
 }
 
 // longRetryAfter is the least Retry-After that is reported to the operator.
@@ -305,17 +287,6 @@ const longRetryAfter = time.Hour
 func (s *shard) giveUpLocked(o *op, h *mercator.Host, l *mercator.Lease, p *plan) {
 	if s.events.wanted() {
 		e, attempt := s.entryLocked(l.Record, h)
-		o.event = &event.Event{Kind: event.URLGivenUp, Host: string(s.core.Name(h)), URL: e.URL, Crawl: s.core.CrawlNumber(s.core.Queues.At(l.Queue)), Attempt: attempt, Failure: p.outcome.Failure.String()}
+		o.Event = &event.Event{Kind: event.URLGivenUp, Host: string(s.core.Name(h)), URL: e.URL, Crawl: s.core.CrawlNumber(s.core.Queues.At(l.Queue)), Attempt: attempt, Failure: p.outcome.Failure.String()}
 	}
-}
-
-// completionLocked says where the record lies that is finished.
-func (s *shard) completionLocked(ref arena.Ref) storage.Completion {
-	r := s.core.Records.At(ref)
-	x := storage.Completion{Seq: r.Seq()}
-	if id := r.Part(); id != 0 {
-		p := s.core.Blocks.Part(id)
-		x.Block, x.Pos = p.Block, p.First+uint16(r.Pos())
-	}
-	return x
 }

@@ -176,8 +176,7 @@ func (f *Frontier) putOff(l *Lease) bool {
 	}
 	job := newOp()
 	_ = f.finishLocked(job, l.record, &p) // it has no outlinks
-	job.after = func(error) {}            // no call waits
-	f.submitAsyncLocked(job)
+	f.submitAsyncLocked(job, whenever)
 	f.dispatchLocked()
 	return true
 }

@@ -158,9 +158,9 @@ func (f *Frontier) SetGroup(name string, s GroupSettings) error {
 		return err
 	}
 	set := s.stored()
-	o.rows = append(o.rows, f.controls.BeginGroup(name, set, f.last))
-	o.rule = func() { f.controls.SetGroup(name, set) }
-	return f.submitAndUnlock(o)
+	o.Rows = append(o.Rows, f.controls.BeginGroup(name, set, f.last))
+	o.Rule = func() { f.controls.SetGroup(name, set) }
+	return f.ledger.SubmitAndUnlock(&o.Op)
 }
 
 // stored is what the row of a group says is set.

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/trouble"
@@ -95,9 +96,9 @@ func (f *Frontier) mayUnlearnLocked(o *op, id uint32, was mercator.Learnt, p *pl
 	if !shorter && !better {
 		return
 	}
-	f.pinLocked(o, id)
+	f.ledger.Pin(&o.Op, id)
 	outcome := *p
-	o.unlearn = func() {
+	o.Unlearn = func() {
 		h := f.core.Hosts.At(id)
 		if shorter && h.CrawlDelay == now.CrawlDelay {
 			h.CrawlDelay = was.CrawlDelay
@@ -203,23 +204,17 @@ func (f *Frontier) takeLostYieldingLocked(id, queue uint32) (urls []lostURL, o O
 		e, attempt := f.entryLocked(ref, c.Hosts.At(id))
 		e.Crawl = c.CrawlNumber(q)
 		x := lostURL{newOp(), e}
-		f.endsLocked(x.op, queue, ref)
+		f.ledger.End(&x.op.Op, queue, ref)
 		f.keepLostLocked(x.op, id, q, ref, o)
 		if f.events.wanted() {
-			x.op.event = &event.Event{Kind: event.URLGivenUp, Host: string(c.Name(c.Hosts.At(id))), URL: e.URL, Crawl: e.Crawl, Attempt: attempt, Failure: Failure(t.Kind).String(), Reason: "host given up"}
+			x.op.Event = &event.Event{Kind: event.URLGivenUp, Host: string(c.Name(c.Hosts.At(id))), URL: e.URL, Crawl: e.Crawl, Attempt: attempt, Failure: Failure(t.Kind).String(), Reason: "host given up"}
 		}
-		x.op.tally = &c.Stats.GivenUp
+		x.op.Tally = &c.Stats.GivenUp
 		urls = append(urls, x)
 	}
 	c.Unload(id, f.last)
 	for _, x := range urls {
-		f.finishing++
-		if f.opts.Spill != nil {
-			f.enqueueLocked(x.op)
-			continue
-		}
-		f.applyYieldingLocked(x.op)
-		f.finishing--
+		f.ledger.SubmitYielding(&x.op.Op)
 	}
 	return urls, o
 }
@@ -234,9 +229,9 @@ func (s *shard) keepLostLocked(o *op, id uint32, q *mercator.Queue, ref arena.Re
 	h := historyOf(&b.History).after(last)
 	b.Fails, b.History = 0, h.kept()
 	name := c.NameOf(id)
-	o.entries = append(o.entries, newEntry{
-		index: -1, hash: c.Hash(name), host: string(name), crawl: c.CrawlNumber(q), priority: q.Priority,
-		due: instant.Never, body: o.Encode(&b, ""),
+	o.Entries = append(o.Entries, ledger.Entry{
+		Index: -1, Hash: c.Hash(name), Host: string(name), Crawl: c.CrawlNumber(q), Priority: q.Priority,
+		Due: instant.Never, Body: o.Encode(&b, ""),
 	})
 }
 
@@ -264,7 +259,7 @@ func (f *Frontier) readLostYieldingLocked(ch mercator.Choice) bool {
 func (s *shared) awaitLost(urls []lostURL) (err error) {
 	for _, x := range urls {
 		if s.opts.Spill != nil {
-			if e := x.op.done.Result(); e != nil {
+			if e := x.op.Result(); e != nil {
 				err = e
 			}
 		}

@@ -35,7 +35,7 @@ func (f *Frontier) SetValue(ctx context.Context, key string, v []byte) error {
 		return fmt.Errorf("frontier: set value: %w", err)
 	}
 	o := newOp()
-	o.ctx = ctx
+	o.Context = ctx
 	defer o.free()
 	if err := f.lockOpen(); err != nil {
 		return err
@@ -44,25 +44,25 @@ func (f *Frontier) SetValue(ctx context.Context, key string, v []byte) error {
 		f.mu.Unlock()
 		return err
 	}
-	return f.submitAndUnlock(o)
+	return f.ledger.SubmitAndUnlock(&o.Op)
 }
 
 // valueLocked lets o store a value, or delete it.
 func (s *shard) valueLocked(o *op, key string, v []byte) error {
 	if s.opts.Spill != nil {
-		o.links = v != nil // a deletion needs no room
+		o.Links = v != nil // a deletion needs no room
 		r := row.Value(key, v)
 		if v != nil {
 			r.Value = o.Keep(r.Value)
 		}
-		o.rows = append(o.rows, r)
+		o.Rows = append(o.Rows, r)
 		return nil
 	}
 	if v != nil && valueBytes+int64(len(key)+len(v)) > s.freeLocked() {
 		return ErrFull
 	}
 	v = slices.Clone(v)
-	o.rule = func() { s.keepValueLocked(key, v) }
+	o.Rule = func() { s.keepValueLocked(key, v) }
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/attrs"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/notify"
 )
 
@@ -115,7 +116,7 @@ func (s *shard) statsLocked() Stats {
 	x := &s.core.Stats
 	st := Stats{
 		Waiting: x.Waiting, WaitingBy: slices.Clone(x.WaitingBy), Immediate: x.Immediate, Held: s.core.WithheldURLs(),
-		Scheduled: x.Scheduled, Finished: x.Finished, Leased: x.Leased, Pending: int64(s.finishing),
+		Scheduled: x.Scheduled, Finished: x.Finished, Leased: x.Leased, Pending: int64(s.ledger.Pending()),
 		BackedOff: x.BackedOff, Quarantined: x.Quarantined,
 		Added: x.Added, Duplicates: x.Duplicates, Refused: x.Refused, HandedOut: x.HandedOut, Done: x.Done, Retried: x.Retried, Risen: x.Risen,
 		Noted: s.rises.Noted, Unnoted: s.rises.Dropped, Walks: s.rises.Walks, Walked: s.rises.Read,
@@ -133,7 +134,7 @@ func (s *shard) statsLocked() Stats {
 	st.EventsLost = s.events.queue.Lost()
 	st.Bound = int64(s.core.Bound())
 	st.Resident = s.core.Records.Used()
-	st.MemoryBytes = s.memoryLocked() + s.footprint
+	st.MemoryBytes = s.memoryLocked() + s.ledger.Footprint()
 	return st
 }
 
@@ -188,7 +189,7 @@ func (s *shard) tellWaitLocked(now int64) (again int64) {
 		return instant.Never // they expire just now
 	}
 	next := c.NextEvent(now)
-	if n := c.Stats.Waiting + c.Stats.Scheduled; n > 0 && next-now >= idleFrom && s.finishing == 0 && !s.addsLocked() {
+	if n := c.Stats.Waiting + c.Stats.Scheduled; n > 0 && next-now >= idleFrom && s.ledger.Pending() == 0 && !s.addsLocked() {
 		c.Quiet.Told = true
 		e := event.Event{Kind: event.Idle, Count: n, Reason: fmt.Sprintf("%d scheduled, %d held back", c.Stats.Scheduled, c.WithheldURLs())}
 		if next != instant.Never {
@@ -207,32 +208,33 @@ type events struct {
 	logger  *slog.Logger // nil: no log is kept
 	queue   notify.Queue[event.Event]
 	failed  notify.Repeats // of the Spill, by reason
+
+	failedNow int64 // commits that failed since event.StoreWorks, and when the latest did: guarded by shard.mu
+	failedAt  int64
 }
 
 const (
-	storeQuiet = 2 * int64(mostRest)    // without a failure until the next one is an event
-	storeCalm  = int64(5 * time.Second) // without a failed commit the Spill works again
+	storeQuiet = 2 * int64(ledger.MostRest) // without a failure until the next one is an event
+	storeCalm  = int64(5 * time.Second)     // without a failed commit the Spill works again
 )
 
 // storeWorksLocked reports that commits succeed again, once they have for some time.
 func (s *shard) storeWorksLocked() {
-	c := &s.committer
-	if c.failedNow == 0 || s.clock.Elapsed()-c.failedAt < storeCalm {
+	e := s.events
+	if e.failedNow == 0 || s.clock.Elapsed()-e.failedAt < storeCalm {
 		return
 	}
-	s.events.failed.Over(commitReason)
-	s.emitLocked(event.Event{Kind: event.StoreWorks, Count: c.failedNow})
-	c.failedNow = 0
+	e.failed.Over(commitReason)
+	s.emitLocked(event.Event{Kind: event.StoreWorks, Count: e.failedNow})
+	e.failedNow = 0
 }
 
 const commitReason = "commit"
 
 // commitFailedLocked takes note of a commit that failed.
 func (s *shard) commitFailedLocked(err error) {
-	c := &s.committer
-	c.failures++
-	c.failedNow++
-	c.failedAt = s.clock.Elapsed()
+	s.events.failedNow++
+	s.events.failedAt = s.clock.Elapsed()
 	s.emitLocked(event.Event{Kind: event.StoreError, Reason: commitReason, Err: err})
 	s.storeFailedLocked(err)
 }
