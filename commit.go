@@ -105,13 +105,10 @@ func (f above) Share()                          { f.sharePopularLocked() }
 func (f above) Emit(e event.Event)              { f.emitLocked(e) }
 func (f above) Sweep(ds ...*tombstone.Deletion) { f.startSweepLocked(ds...) }
 func (f above) Failed(err error)                { f.commitFailedLocked(err) }
+func (f above) Lost(err error)                  { f.storeFailedLocked(err) }
 func (f above) Works()                          { f.storeWorksLocked() }
 
-// RoundFailed reports a round of moving that failed.
-func (f above) RoundFailed(err error) {
-	f.emit(event.Event{Kind: event.StoreError, Reason: "moving URLs to blocks", Err: err})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.storeFailedLocked(err)
-	f.dispatchLocked()
+// Report emits an event of the Spill's.
+func (f above) Report(what string, err error) {
+	f.emit(event.Event{Kind: event.StoreError, Reason: what, Err: err})
 }

@@ -137,7 +137,7 @@ func (f *Frontier) sweep(d *tombstone.Deletion) {
 	for ended := false; !ended; {
 		sweep := f.core.Sweep(&d.Tombstone)
 		complete := f.sweepInSteps(func(steps int) (done, wait bool) { return sweep(steps, f.last) })
-		f.sweepCounts(d)
+		f.ledger.SweepCounts(d)
 		f.lock()
 		ended = !complete || f.core.Deletions.EndSweep(d)
 		f.mu.Unlock()

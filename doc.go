@@ -200,7 +200,7 @@ package frontier
 //	options.go      settings and their defaults
 //	entry.go        what goes in and comes out: Entry, Lease, Outcome, History, Verdict, HostName -> hostkey
 //	errors.go       every error that a caller may meet
-//	frontier.go     Frontier; its lock and all that the lock guards; Open and Close
+//	frontier.go     Frontier; its lock and all that the lock guards; Open and Close -> recovery: reading a store; count: numbers of URLs
 //	add.go          Add and Done's outlinks: room in memory or ErrFull, admitted -> room
 //	values.go       SetValue, Value, Values: small values of the program's
 //	forget.go       which URLs are known, and how they become unknown -> known, seen, patience, tombstone
@@ -226,7 +226,6 @@ package frontier
 //	controls.go     Pause, BlockUntil, UpdateRule, Forget    -> control: changes under way
 //	rules.go        Rule; settings of groups of hosts               -> control: what is in force; rule; mercator: hosts that are withheld
 //	limits.go       limits                                          -> limit, quota
-//	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count; mercator: gathering it
 //	delete.go       Delete, DeleteWith, and the goroutine that sweeps       -> tombstone; mercator: what is dead
 //	force.go        Force and CrawlNow of a URL that is known       -> view
 //	hints.go        Entry.Hint; a Riser                             -> hint, rise
@@ -235,7 +234,6 @@ package frontier
 //
 //	commit.go       what a call wants committed                     -> ledger: the log, groups of operations, rounds, checkpoints; commit, move
 //	readahead.go    timed blocks are read before their time         -> timed
-//	recover.go      Open on a store that has something             -> recovery: reading it
 //	clock.go        moments and dates                               -> clock, instant
 //
 // Reading it:

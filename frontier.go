@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/move"
 	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/recovery"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
@@ -269,6 +270,29 @@ func (f *Frontier) recoverFor(ctx context.Context) error {
 		close(left)
 		return ctx.Err()
 	}
+}
+
+const clocksAtOnce = 4096 // hosts or groups that are looked at under one lock, or rows in one batch
+
+// recover fills an empty frontier from its Spill. The store is in use if and only if it returns nil.
+func (f *Frontier) recover(ctx context.Context) error {
+	r, err := recovery.Read(ctx, recovery.Frontier{
+		Core: f.core, Controls: f.controls, Known: &f.known, Notes: &f.notes, Hints: &f.hints, Forgotten: &f.forgotten,
+		Spill: f.opts.Spill, HostNames: f.hostNames, Counts: f.opts.Count, Elsewhere: !f.opts.ContactedAt.IsZero(),
+	})
+	if err != nil {
+		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
+	}
+	f.comesAgain(r.Again)
+	err = f.ledger.Open(r, f.opts.Count)
+	f.token = f.ledger.Epoch() << 40
+	if err == nil && f.opts.Count && !r.Counted {
+		err = f.ledger.CountAnew(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, f.opts.Spill.Release())
+	}
+	return nil
 }
 
 // lock takes f.mu, and settles the leases whose deadline has passed. Until the lock is

@@ -5,11 +5,13 @@ package frontier
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -115,4 +117,28 @@ func (f *Frontier) Check() error {
 		k.Counts(counts)
 	}
 	return errors.Join(k.Errs...)
+}
+
+// countRows returns all counts by key, and their version, or nothing if they cannot be read. It is for
+// tests.
+func (f *Frontier) countRows() (rows map[string]row.Count, version uint64) {
+	if f.core.Counts == nil {
+		return nil, 0
+	}
+	f.mu.Lock()
+	version = f.core.Counts.Version()
+	if f.opts.Spill == nil {
+		defer f.mu.Unlock()
+	} else {
+		f.mu.Unlock()
+	}
+	rows = map[string]row.Count{}
+	err := f.core.Counts.Each(row.CountKey, "", func(key, _ string, _ uint32, n row.Count) bool {
+		rows[key] = n
+		return true
+	})
+	if err != nil {
+		return nil, math.MaxUint64 // a version of no table
+	}
+	return rows, version
 }

@@ -149,7 +149,7 @@ func TestDroppingCountsTakesShortSteps(t *testing.T) {
 	crawls, from, steps := f.core.Counts.Crawls(), "", 0
 	for was := left(); len(crawls) > 0; was = left() {
 		f.mu.Lock()
-		crawls, from, err = f.dropCounts(d, crawls, from)
+		crawls, from, err = f.ledger.DropCounts(d, crawls, from)
 		f.mu.Unlock()
 		require.NoError(t, err)
 		require.LessOrEqual(t, was-left(), 64)

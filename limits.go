@@ -189,3 +189,10 @@ func (f *Frontier) countDomain(s scope.Scope) error {
 		}
 	}
 }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -160,10 +160,6 @@ func (in inside) ReadPart(ctx context.Context, p storage.Part, want uint32) ([]f
 func (in inside) ReadRow(ctx context.Context, a *mercator.Absentee) error {
 	return in.f.readRow(ctx, a)
 }
-func (in inside) ReadCounted(load func() error, look func()) error {
-	return in.f.readCounted(load, look)
-}
-func (in inside) ReadOutdated()          { in.f.readOutdated() }
 func (in inside) ListTimed() *timed.List { return in.f.listTimed() }
 func (in inside) Busy() bool             { return in.f.ledger.Busy() }
 
@@ -243,5 +239,62 @@ func (in inside) Gather() gather.Frontier {
 	f := in.f
 	return gather.Frontier{
 		Locker: in, Core: f.core, Controls: f.controls, Known: &f.known, Forgotten: &f.forgotten, Values: &f.values, Spill: f.opts.Spill,
+	}
+}
+
+// ReadCounted reads counts and looks at what is in memory, as of one moment: load reads, without the lock;
+// look is called with the lock held, and for what was read asks what is visible of it.
+func (in inside) ReadCounted(load func() error, look func()) error {
+	f := in.f
+	t := f.core.Counts
+	for range 3 {
+		if err := f.lockAdvancedOpen(); err != nil {
+			return err
+		}
+		if !t.Stored() {
+			err := load()
+			look()
+			f.mu.Unlock()
+			return err
+		}
+		version := t.Version()
+		f.mu.Unlock()
+		if err := load(); err != nil {
+			return err
+		}
+		f.lockAdvanced()
+		if t.Version() == version {
+			look()
+			f.mu.Unlock()
+			return nil
+		}
+		f.mu.Unlock()
+	}
+	return f.ledger.Between(func() error { // else nothing would change
+		err := load()
+		f.mu.Lock()
+		look()
+		f.mu.Unlock()
+		return err
+	})
+}
+
+// ReadOutdated searches the disk for records that a Force has replaced, while that is cheap.
+func (in inside) ReadOutdated() {
+	f := in.f
+	for range 2 * sweepAtMost {
+		f.mu.Lock()
+		t := &f.core.Timed
+		cheap := f.opts.Spill != nil && !f.closed && (f.notes.Unswept() || f.notes.Sweeping()) && t.Len() > 0 && t.Len() <= sweepAtMost
+		f.mu.Unlock()
+		if !cheap || !f.readTimed(true) {
+			break
+		}
+	}
+	f.mu.Lock() // another reader may have found them
+	wait := len(f.core.Found)+len(f.core.Finding) > 0
+	f.mu.Unlock()
+	if wait {
+		_ = f.ledger.Between(func() error { return nil }) // a failure is the commit's to report
 	}
 }

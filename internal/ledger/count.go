@@ -1,10 +1,22 @@
-// This file counts the URLs of each host within a crawl, as batches change the numbers (Options.Count).
+// This file counts the URLs of each host within a crawl (Options.Count).
+//
+// Package count has how many there are in all, and how many of them are finished. With a Spill these
+// are rows, which change with the batch that admits or ends a URL: what is not in memory takes none.
+// Waiting and leased URLs are counted where they are; the rest is scheduled. A record that a deletion
+// has declared dead counts no more, although it may not have been found yet.
 
 package ledger
 
 import (
+	"cmp"
+	"context"
+	"errors"
+
 	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -96,4 +108,127 @@ func (l *Ledger) LockCommitted(b *storage.Batch) error {
 		l.batchID, l.applied.batch = b.ID, b.ID
 	}
 	return err
+}
+
+// rowsAtOnce is how many rows one batch of an opening has.
+const rowsAtOnce = 4096
+
+// SweepCounts drops the counts that d has left dead, some at a time.
+func (l *Ledger) SweepCounts(d *tombstone.Deletion) {
+	if l.Core.Counts == nil {
+		return
+	}
+	crawls := []uint32{d.Crawl}
+	if !d.OfCrawl {
+		l.Mu.Lock()
+		crawls = l.Core.Counts.Crawls()
+		l.Mu.Unlock()
+	}
+	for from := ""; len(crawls) > 0; {
+		step := func() (err error) { crawls, from, err = l.DropCounts(d, crawls, from); return err }
+		if err := l.Between(step); err != nil { // the deletion stays until an opening has dropped them
+			if !errors.Is(err, storage.ErrClosed) {
+				l.up.Report("deleting numbers of URLs", err)
+			}
+			return
+		}
+	}
+	l.Mu.Lock()
+	d.Counted = true
+	l.Mu.Unlock()
+}
+
+// DropCounts drops some of the counts of crawls that d has left dead, from a key on, and returns where to
+// go on. It is called between two commits; without a Spill, with the lock held.
+func (l *Ledger) DropCounts(d *tombstone.Deletion, crawls []uint32, from string) ([]uint32, string, error) {
+	t := l.Core.Counts
+	dead, crawls, from, err := t.FindDead(&d.Tombstone, crawls, from, l.Core.CountsAtOnce())
+	switch {
+	case err != nil || len(dead) == 0:
+	case l.Spill == nil:
+		err = t.Drop(dead, func([]storage.Row) error { return nil })
+	default:
+		err = t.Drop(dead, func(rows []storage.Row) error { return l.LockCommitted(&storage.Batch{Rows: rows}) })
+		l.Mu.Unlock()
+	}
+	return crawls, from, err
+}
+
+// CountAnew counts all URLs, at an opening: the store has no counts, or wrong ones. It reads all blocks of
+// scheduled and finished URLs. Those in damaged blocks are left out.
+func (l *Ledger) CountAnew(ctx context.Context) error {
+	c := l.Core
+	for _, d := range c.Deletions.All() {
+		sweep := c.Sweep(&d.Tombstone)
+		for done := false; !done; {
+			done, _ = sweep(AtOnce, 0)
+		}
+	}
+	x := &count.Changes{Dead: c.DeadCount}
+	write := func(least int) error {
+		if x.Len() < least {
+			return nil
+		}
+		c.Counts.Begin(x)
+		rows, err := c.Counts.Write(l.Seq())
+		if err == nil {
+			err = l.CommitOpening(rows)
+		}
+		c.Counts.End(err == nil)
+		*x = count.Changes{Dead: c.DeadCount}
+		return cmp.Or(err, ctx.Err())
+	}
+	for _, prefix := range []string{row.CountKey, row.SumKey} {
+		if err := l.dropRows(ctx, prefix); err != nil {
+			return err
+		}
+	}
+	full := func() error { return write(rowsAtOnce) }
+	if err := c.CountMemory(x, full); err != nil {
+		return err
+	}
+	list := c.Timed.BeginList()
+	for more := !c.Timed.Empty(); more; {
+		list.Grow()
+		more = c.Timed.List(list)
+	}
+	c.Timed.EndList(list)
+	for _, it := range list.All() {
+		err := l.Spill.LoadTimed(it.ID, timed.First(it), func(pos int, r storage.TimedRecord) bool {
+			if !c.Blocks.IsBuried(it.ID, pos) {
+				x.AddAlive(r.Seq, r.Host, r.Crawl, mercator.NumbersOf(it.At), 1)
+			}
+			return true
+		})
+		if err != nil && !errors.As(err, new(*storage.CorruptError)) {
+			return err
+		}
+		if err := full(); err != nil {
+			return err
+		}
+	}
+	if err := write(1); err != nil {
+		return err
+	}
+	return l.CommitOpening([]storage.Row{row.Counted(true)})
+}
+
+// dropRows deletes all rows whose keys begin with prefix.
+func (l *Ledger) dropRows(ctx context.Context, prefix string) error {
+	for {
+		var rows []storage.Row
+		err := l.Spill.Rows(prefix, "", func(key string, _ []byte) bool {
+			rows = append(rows, storage.Row{Key: key})
+			return len(rows) < rowsAtOnce
+		})
+		if err == nil {
+			err = ctx.Err()
+		}
+		if len(rows) == 0 || err != nil {
+			return err
+		}
+		if err := l.CommitOpening(rows); err != nil {
+			return err
+		}
+	}
 }

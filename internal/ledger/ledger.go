@@ -53,7 +53,9 @@ type Frontier interface {
 	Failed(err error)                // a commit failed
 	Works()                          // a commit succeeded
 
-	RoundFailed(err error) // called without the lock
+	Lost(err error) // the Spill may have to be opened again
+
+	Report(what string, err error) // an event; called without the lock
 }
 
 // Config is what a Ledger works with.

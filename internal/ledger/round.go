@@ -87,7 +87,11 @@ func (l *Ledger) moveLoop() {
 		case errors.Is(err, storage.ErrClosed):
 			continue
 		case !errors.Is(err, errSpoiled): // which the commit reported
-			l.up.RoundFailed(err)
+			l.up.Report("moving URLs to blocks", err)
+			l.Mu.Lock()
+			l.up.Lost(err)
+			l.up.Dispatch()
+			l.Mu.Unlock()
 		}
 		rest = min(max(leastRest, 2*rest), MostRest)
 		l.restMover(rest)
