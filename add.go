@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-7440039f/frontier/internal/hint"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/ledger"
@@ -74,7 +75,7 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8, verdicts
 	n, err = f.add(ctx, o)
 	admitted = err == nil
 	if len(o.found) > 0 {
-		f.rises.tell(o)
+		f.tell(o)
 	}
 	if len(o.refused) > 0 {
 		err = f.refused(o.refused, err)
@@ -195,7 +196,7 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []ledger.Entry) {
 		if e.Hint {
 			e.Hint = f.hintLocked(o, e)
 		}
-		if e.Hint || f.rises.by != nil {
+		if e.Hint || f.riser != nil {
 			o.found = append(o.found, *e)
 		}
 	}
@@ -252,7 +253,7 @@ func (f *Frontier) prepareLinks(ctx context.Context, l *Lease, out *Outcome, ver
 		f.orphans(o, l, out.Add)
 		_, err := f.add(ctx, o)
 		if len(o.found) > 0 {
-			f.rises.tell(o)
+			f.tell(o)
 		}
 		refused := o.refused
 		switch {
@@ -340,7 +341,7 @@ func (s *shard) prepareAs(o *op, n *ledger.Entry, e *Entry, h *History, fails in
 	}
 	n.Host, n.URL, n.Hash, n.Crawl, n.Priority, n.Force = host, e.URL, s.core.HashOf(host), e.Crawl, p, e.Force
 	if !s.opts.NoDedup {
-		n.Mark = s.markOf(host, e.Crawl, e.URL)
+		n.Mark = s.found.Mark(host, e.Crawl, e.URL)
 	}
 	switch {
 	case e.Finished:
@@ -532,7 +533,7 @@ func (f *Frontier) outlinksLocked(o *op) error {
 
 // memoryLocked is how many bytes the frontier's structures take, Spill excepted.
 func (s *shard) memoryLocked() int64 {
-	return s.core.Memory() + s.controls.Size() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.rises.Size() + s.urlRanges.Size() + s.valueBytes
+	return s.core.Memory() + s.controls.Size() + s.known.Size() + s.notes.Size() + s.found.Size() + s.urlRanges.Size() + s.valueBytes
 }
 
 // fixedLocked is how much of that cannot give way: it is neither URLs, nor marks
@@ -540,4 +541,23 @@ func (s *shard) memoryLocked() int64 {
 func (s *shard) fixedLocked() int64 {
 	c := s.core
 	return s.memoryLocked() - s.known.Popular.Size() - c.Records.Size()
+}
+
+// hintLocked keeps e, a hint for a known URL, and reports whether there is room for it. With a Spill its
+// row goes with o.
+func (f *Frontier) hintLocked(o *op, e *ledger.Entry) bool {
+	b := record.Must(e.Body)
+	if f.found.Hints.Len() == 0 {
+		f.nowLocked()
+	}
+	h, ok := f.found.Hints.Add(e.Mark, hint.New(&b, instant.FromMillis(e.News)), f.last, f.opts.MemoryBudget/64)
+	if !ok {
+		o.refuse(e.Index, EntryRefused, &EntryError{Index: e.Index, URL: shortened(string(b.URL)), Err: ErrHints})
+		return false
+	}
+	o.verdict(e.Index, EntryHinted)
+	if f.opts.Spill != nil {
+		o.Rows = append(o.Rows, h.Row(e.Mark))
+	}
+	return true
 }

@@ -1,15 +1,20 @@
-// This file has what a call wants committed, and what package ledger, which commits it, asks of the frontier.
+// This file has what a call wants committed, and what the packages below that share the frontier's lock ask of it:
+// ledger, which commits, found, which changes known URLs, and readahead, which reads scheduled ones.
 
 package frontier
 
 import (
+	"context"
 	"sync"
 
 	"github.com/seed-7440039f/frontier/event"
+	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/room"
+	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // op is what one call wants committed, and what the call needs on the way.
@@ -52,48 +57,19 @@ func (o *op) free() {
 
 func (o *op) empty() bool { return o.Empty() && len(o.forced) == 0 }
 
-// submitAsyncLocked commits an op without waiting; after gets the result. The op has at
+// submitAsyncLocked commits an op without waiting; after gets the result, unless it is nil. The op has at
 // most ledger.AtOnce entries, so that the lock is not given up.
 func (s *shard) submitAsyncLocked(o *op, after func(error)) {
 	o.After = func(err error) {
-		after(err)
+		if after != nil {
+			after(err)
+		}
 		o.free()
 	}
 	s.ledger.SubmitAsync(&o.Op)
 }
 
-// whenever takes the result of an op that no call waits for.
-func whenever(error) {}
-
-// replacements are ops that replace one record in memory each.
-type replacements struct {
-	f    *Frontier
-	jobs []*op // that wait for a commit
-}
-
-// addYieldingLocked submits one.
-func (r *replacements) addYieldingLocked(o *op) {
-	if r.f.ledger.SubmitYielding(&o.Op) {
-		r.jobs = append(r.jobs, o)
-		return
-	}
-	o.free()
-}
-
-// awaitAndUnlock waits for their commits.
-func (r *replacements) awaitAndUnlock() (err error) {
-	r.f.dispatchLocked()
-	r.f.mu.Unlock()
-	for _, o := range r.jobs {
-		if e := o.Result(); e != nil {
-			err = e
-		}
-		o.free()
-	}
-	return err
-}
-
-// above is the frontier as the ledger sees it.
+// above is the frontier as these packages see it.
 type above struct{ *Frontier }
 
 func (f above) Now() int64                      { return f.nowLocked() }
@@ -112,3 +88,55 @@ func (f above) Works()                          { f.storeWorksLocked() }
 func (f above) Report(what string, err error) {
 	f.emit(event.Event{Kind: event.StoreError, Reason: what, Err: err})
 }
+
+func (f above) Ended() bool     { return f.refusalLocked() != nil }
+func (f above) Go(walk func())  { f.sweepers.Go(walk) }
+func (f above) LockOpen() error { return f.lockOpen() }
+func (f above) LockPresent()    { f.lock() }
+
+func (f above) LockWithHost(ctx context.Context, host string) error { return f.lockWithHost(ctx, host) }
+
+func (f above) ReadPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
+	return f.readFor(ctx, p, want)
+}
+
+func (f above) SweepInSteps(step func(steps int) (done, wait bool)) bool { return f.sweepInSteps(step) }
+
+func (f above) WalkAndUnlock(w *fifo.Walk, rest func()) { f.walkHostAndUnlock(w, rest) }
+
+func (f above) Guard(who, host string, code func()) bool { return f.guard(who, host, code) }
+
+// LockWithHosts takes the lock with the hosts of entries in memory of which anything was stored.
+func (f above) LockWithHosts(of []ledger.Entry) error {
+	o := newOp()
+	defer o.free()
+	o.Entries = append(o.Entries, of...)
+	for {
+		if err := f.lockOpen(); err != nil {
+			return err
+		}
+		if f.core.Dormant.Rows() == 0 || !f.hostsAbsentLocked(o) {
+			return nil
+		}
+		f.mu.Unlock()
+		if err := f.readHosts(o); err != nil {
+			return err
+		}
+	}
+}
+
+func (f above) ListTimed() *timed.List { return f.reader.List() }
+
+func (f above) ReadTimed(block uint32) (more bool) { return f.reader.ReadFor(block) }
+
+func (f above) Token() uint64 { return f.token }
+func (f above) Awaited() bool { return f.awaited() }
+
+// Fault gives an error to the next call of Next; with once, unless another waits for one.
+func (f above) Fault(err error, once bool) {
+	if !once || len(f.faults) == 0 {
+		f.faults = append(f.faults, err)
+	}
+}
+
+func (f above) ReadRows(of []*mercator.Absentee) error { return f.readRows(of) }

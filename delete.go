@@ -116,7 +116,7 @@ func (s *shard) endDeadLocked(o *op, l *mercator.Lease, p plan) {
 	s.core.Uncount(&o.Outgoing) // the deletion took it out already
 	switch {
 	case again != nil && again.ForcedAt >= l.Dead:
-		s.admitAgainLocked(o, again)
+		o.AdmitAgain(again)
 	case p.givenUp: // its tries ended, and not the deletion
 		o.Tally = &s.core.Stats.GivenUp
 		s.giveUpLocked(o, s.core.Hosts.At(l.Host), l, &p)

@@ -203,7 +203,7 @@ package frontier
 //	frontier.go     Frontier; its lock and all that the lock guards; Open and Close -> recovery: reading a store; count: numbers of URLs
 //	add.go          Add and Done's outlinks: room in memory or ErrFull, admitted -> room
 //	values.go       SetValue, Value, Values: small values of the program's
-//	forget.go       which URLs are known, and how they become unknown -> known, seen, patience, tombstone
+//	forget.go       which URLs are known, and how they become unknown -> known, seen, patience, tombstone; found: Force and CrawlNow
 //	next.go         Next, TryNext, Contact, Take
 //	done.go         Done and DoneAll: leases end
 //	plan.go         what an outcome means for its URL and host; the policies are asked
@@ -213,9 +213,9 @@ package frontier
 // Mercator's figure. The hosts with all that they own lie in package mercator, below the lock:
 // front queues, back queues, heaps, groups, lanes, leases. Here is what is around them:
 //
-//	prioritizer.go  Prioritizer, Riser, Scheduler, Rechecker, Hinter
+//	prioritizer.go  Prioritizer, Riser, Scheduler, Rechecker, Hinter -> found: known URLs that are found again; hint, rise
 //	frontqueue.go   the choice of the next hand-out; Selector       -> mercator: front queues, crawls' turns; selector
-//	backqueue.go    reading a host's next URLs, and making a Lease  -> mercator: back queues, bundles; record, block, fifo
+//	backqueue.go    reading a host's next URLs, and making a Lease  -> mercator: back queues, bundles; record, block, fifo; readahead and timed: scheduled URLs
 //	heap.go         the calls that wait, the timer, who is woken    -> mercator: heaps, groups, lanes; timeheap, waitqueue
 //	politeness.go   Delay, Retry, Backoff, Quarantine: the policies -> mercator: clocks of hosts
 //	trouble.go      hosts that fail: events, giving up their URLs   -> trouble: the counting and the steps
@@ -227,13 +227,10 @@ package frontier
 //	rules.go        Rule; settings of groups of hosts               -> control: what is in force; rule; mercator: hosts that are withheld
 //	limits.go       limits                                          -> limit, quota
 //	delete.go       Delete, DeleteWith, and the goroutine that sweeps       -> tombstone; mercator: what is dead
-//	force.go        Force and CrawlNow of a URL that is known       -> view
-//	hints.go        Entry.Hint; a Riser                             -> hint, rise
 //
 // The disk:
 //
-//	commit.go       what a call wants committed                     -> ledger: the log, groups of operations, rounds, checkpoints; commit, move
-//	readahead.go    timed blocks are read before their time         -> timed
+//	commit.go       what a call wants committed; what packages below ask of the frontier -> ledger: the log, groups of operations, rounds, checkpoints; commit, move
 //	clock.go        moments and dates                               -> clock, instant
 //
 // Reading it:

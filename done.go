@@ -224,7 +224,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 		o.free()
 		return
 	}
-	f.submitAsyncLocked(o, whenever)
+	f.submitAsyncLocked(o, nil)
 }
 
 // lateGroupLocked moves the clock of the group that a lease belonged to, which may be unknown
@@ -448,6 +448,6 @@ func (f *Frontier) settle(ctx context.Context, l *Lease, x *ending) {
 		x.bad = errors.Join(x.bad, rest)
 	}
 	if len(x.job.found) > 0 {
-		f.rises.tell(x.job)
+		f.tell(x.job)
 	}
 }

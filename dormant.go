@@ -18,7 +18,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -109,19 +108,6 @@ func (s *shard) readHosts(o *op) error {
 		}
 	}
 	return nil
-}
-
-// newAbsentees lists the hosts of records.
-func newAbsentees(records []timed.Loaded) []mercator.Absentee {
-	var hosts []mercator.Absentee
-	listed := map[string]bool{}
-	for i := range records {
-		if r := &records[i]; !listed[r.Host] {
-			listed[r.Host] = true
-			hosts = append(hosts, mercator.Absentee{Hash: r.Hash, Host: r.Host})
-		}
-	}
-	return hosts
 }
 
 // readRows reads the rows of hosts.

@@ -13,18 +13,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-7440039f/frontier/internal/found"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
-	"github.com/seed-7440039f/frontier/internal/known"
 	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/storage"
 )
-
-// markOf is the fingerprint of a host's URL within a crawl.
-func (s *shard) markOf(host string, crawl uint32, url string) storage.Mark {
-	return known.MarkOf(s.core.Key, s.forgotten.Of(host, crawl), crawl, url)
-}
 
 // lockSteadyOpen is lockOpen at a moment in which no op is being applied in steps that
 // others may see: what is left of it would come after a deletion, with older marks.
@@ -55,17 +50,9 @@ func (s *shard) remark(o *op) {
 	for i := range o.Entries {
 		e := &o.Entries[i]
 		if b, err := record.Decode(e.Body); err == nil { // we encoded it
-			e.Mark = s.markOf(e.Host, e.Crawl, hostkey.String(b.URL))
+			e.Mark = s.found.Mark(e.Host, e.Crawl, hostkey.String(b.URL))
 		}
 	}
-}
-
-// errForgotten is why a URL cannot be forced: it became unknown.
-var errForgotten = errors.New("forgotten")
-
-// wasForgotten reports whether the URL of e became unknown since e was prepared.
-func (s *shard) wasForgotten(e *ledger.Entry, url []byte) bool {
-	return s.forgotten.Version() != 0 && s.markOf(e.Host, e.Crawl, hostkey.String(url)) != e.Mark
 }
 
 // addForgotten admits e, which was to be forced when its URL became unknown.
@@ -80,15 +67,6 @@ func (f *Frontier) addForgotten(ctx context.Context, e ledger.Entry) error {
 		err = o.refused[0].Err
 	}
 	return err
-}
-
-// forgottenURLsLocked returns the last sequence number of a host's URLs of a crawl that was forgotten, for
-// URLs that wait: those of before a reopening may not have been swept yet.
-func (s *shard) forgottenURLsLocked(host string, crawl uint32) uint64 {
-	if s.forgotten.Of(host, crawl) == 0 {
-		return 0
-	}
-	return max(s.forgotten.Until(host, crawl), s.core.Deletions.Stored.Of(hostkey.Bytes(host), crawl).Seq)
 }
 
 // lookup is what the Spill was asked for an op.
@@ -153,4 +131,26 @@ func (s *shard) knownLocked(e *ledger.Entry) bool {
 // staleLocked reports whether the answers for an op may be wrong by now.
 func (s *shard) staleLocked(o *op) bool {
 	return len(o.Entries) > 0 && (o.lookup.covered != s.known.Checkpoints() || o.forgets != s.forgotten.Version())
+}
+
+// forceAll forces known entries, and returns how many it did, and the errors of the others:
+// what was committed before them stays.
+func (f *Frontier) forceAll(ctx context.Context, known []ledger.Entry) (n int, refused []*EntryError) {
+	for i := range known {
+		e := &known[i]
+		err := ctx.Err()
+		if err == nil {
+			err = f.found.Force(ctx, *e)
+		}
+		if errors.Is(err, found.ErrForgotten) {
+			err = f.addForgotten(ctx, *e)
+		}
+		if err == nil {
+			n++
+			continue
+		}
+		b, _ := record.Decode(e.Body) // we encoded it
+		refused = append(refused, &EntryError{Index: e.Index, URL: shortened(string(b.URL)), Err: err})
+	}
+	return n, refused
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/control"
 	"github.com/seed-7440039f/frontier/internal/count"
-	"github.com/seed-7440039f/frontier/internal/hint"
+	"github.com/seed-7440039f/frontier/internal/found"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/known"
 	"github.com/seed-7440039f/frontier/internal/ledger"
@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/move"
 	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/readahead"
 	"github.com/seed-7440039f/frontier/internal/recovery"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
@@ -55,6 +56,7 @@ type shared struct {
 	opts      Options
 	clock     *clock.Clock
 	rechecker Rechecker // opts.Scheduler, if it is one
+	riser     Riser     // opts.Prioritizer, if it is one; nil: hints alone raise URLs
 	ownKeys   bool      // the user's HostKey names hosts, not HostName
 	hostNames uint64    // fingerprint of HostKey
 
@@ -83,11 +85,10 @@ type shared struct {
 //   - xxxAndUnlock is called with mu held and returns without it.
 //   - lockXxx takes mu; the other methods are called without it.
 //
-// Locks are taken in this order: that of rounds (see package ledger), reader, mu, then those of events, rules and packages.
+// Locks are taken in this order: that of rounds (see package ledger), that of a Reader, mu, then those of events, rules and packages.
 type shard struct {
 	*shared
 
-	reader     chan struct{} // holds an element while a timed block is read
 	background sync.WaitGroup
 	sweepers   sync.WaitGroup
 	isEnded    chan struct{} // closed when Close has done its work
@@ -109,9 +110,7 @@ type shard struct {
 	core      *mercator.Core
 	known     known.URLs
 	notes     timed.Notes
-	hints     hint.Pending
-	rises     risers
-	forcing   map[storage.Mark]chan struct{} // URLs being forced; closed when that has ended
+	found     *found.Found
 	urlRanges view.Ranges
 	sweeping  int // goroutines that take away what deletions left dead
 
@@ -131,7 +130,7 @@ type shard struct {
 
 	// The disk.
 	ledger *ledger.Ledger
-	reads  chan struct{} // has a token when timed blocks should be read
+	reader *readahead.Reader
 
 	// The end of hosts, and of the frontier.
 	givingUp   bool          // a goroutine gives up URLs of lost hosts
@@ -180,10 +179,8 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	}
 	f := &Frontier{shared: all, shard: shard{
 		shared:   all,
-		reader:   make(chan struct{}, 1),
 		isEnded:  make(chan struct{}),
 		contacts: map[uint32]*waitqueue.Queue[grant]{},
-		forcing:  map[storage.Mark]chan struct{}{},
 		known:    known.New(),
 		core: mercator.New(mercator.Config{
 			Levels:     o.Priorities,
@@ -212,10 +209,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.controls = control.New(f.core, func(d row.Delay) control.Policy { return policyOf(d) })
 	f.peeker, _ = o.Spill.(storage.Peeker)
 	f.rechecker, _ = o.Scheduler.(Rechecker)
-	f.rises.f, f.rises.Limit = f, o.MemoryBudget/64
-	f.rises.by, _ = o.Prioritizer.(Riser)
-	_, hinter := o.Scheduler.(Hinter)
-	f.hints.Latest = hinter || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
+	f.riser, _ = o.Prioritizer.(Riser)
 	if !o.ContactedAt.IsZero() {
 		f.core.Reopen(f.owed(o.ContactedAt))
 	}
@@ -223,6 +217,15 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		Mu: &f.mu, Core: f.core, Known: &f.known, Notes: &f.notes, Spill: o.Spill, MaxLog: move.MaxLog(o.MemoryBudget), HostNames: f.hostNames, Logger: o.Logger,
 		AfterFunc: func(d time.Duration, fn func()) func() bool { return o.Clock.AfterFunc(d, fn).Stop },
 	}, above{f})
+	f.found = found.New(found.Config{
+		Mu: &f.mu, Core: f.core, Ledger: f.ledger, Notes: &f.notes, Forgotten: &f.forgotten, Life: f.abandoned, Stored: o.Spill != nil, Deferred: o.DeferHints,
+	}, above{f})
+	f.found.Rises.Limit = o.MemoryBudget / 64
+	f.reader = readahead.New(readahead.Config{
+		Mu: &f.mu, Core: f.core, Ledger: f.ledger, Found: f.found, Notes: &f.notes, Spill: o.Spill, Life: f.abandoned, KeepOpen: o.KeepOpen, NoDedup: o.NoDedup,
+	}, above{f})
+	_, hinter := o.Scheduler.(Hinter)
+	f.found.Hints.Latest = hinter || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
 	if o.Spill == nil {
 		f.core.Key = mercator.RandomKey()
 		return f, nil
@@ -233,9 +236,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	}
 	f.sharePopularLocked() // no other goroutine has f
 	f.ledger.Start()
-	f.reads = make(chan struct{}, 1)
-	f.reads <- struct{}{} // what became due while the store was closed
-	f.background.Go(f.readLoop)
+	f.background.Go(func() { f.reader.Loop(f.ledger.Stopping()) })
 	f.mu.Lock()
 	ds := f.core.Deletions.All()
 	for _, d := range ds {
@@ -277,13 +278,13 @@ const clocksAtOnce = 4096 // hosts or groups that are looked at under one lock, 
 // recover fills an empty frontier from its Spill. The store is in use if and only if it returns nil.
 func (f *Frontier) recover(ctx context.Context) error {
 	r, err := recovery.Read(ctx, recovery.Frontier{
-		Core: f.core, Controls: f.controls, Known: &f.known, Notes: &f.notes, Hints: &f.hints, Forgotten: &f.forgotten,
+		Core: f.core, Controls: f.controls, Known: &f.known, Notes: &f.notes, Hints: &f.found.Hints, Forgotten: &f.forgotten,
 		Spill: f.opts.Spill, HostNames: f.hostNames, Counts: f.opts.Count, Elsewhere: !f.opts.ContactedAt.IsZero(),
 	})
 	if err != nil {
 		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
 	}
-	f.comesAgain(r.Again)
+	f.found.ComesAgain(r.Again)
 	err = f.ledger.Open(r, f.opts.Count)
 	f.token = f.ledger.Epoch() << 40
 	if err == nil && f.opts.Count && !r.Counted {
@@ -539,7 +540,7 @@ func (f *Frontier) saveClocks() error {
 func (f *Frontier) lockAdvanced() {
 	f.lock()
 	f.core.Advance(f.last)
-	f.wakeReaderLocked()
+	f.reader.Wake()
 }
 
 // lockAdvancedOpen is lockAdvanced while the frontier is open. After its error, ErrClosed, the lock is
@@ -548,7 +549,7 @@ func (f *Frontier) lockAdvancedOpen() error {
 	err := f.lockOpen()
 	if err == nil {
 		f.core.Advance(f.last)
-		f.wakeReaderLocked()
+		f.reader.Wake()
 	}
 	return err
 }

@@ -32,18 +32,12 @@ func (f *Frontier) dispatchLocked() {
 		return
 	}
 	if f.core.Timed.Len() > 0 {
-		f.wakeReaderLocked()
+		f.reader.Wake()
 	}
 	if len(f.core.Lost) > 0 {
 		f.startGivingUpLocked()
 	}
-	if f.hints.Len() > 0 {
-		f.startHintsLocked()
-	}
-	if f.last >= f.rises.NextRound() {
-		f.rises.Begin()
-		f.sweepers.Go(f.rises.round)
-	}
+	f.found.Wake()
 	if !f.awaited() && len(f.contacts) == 0 {
 		f.armLocked(f.last)
 		return
@@ -137,9 +131,9 @@ func (f *Frontier) armLocked(now int64) {
 	case f.closed:
 		return
 	case !f.awaited() && len(f.contacts) == 0 && f.drained == nil: // no call waits
-		at = f.rises.NextRound()
+		at = f.found.Rises.NextRound()
 	case !f.draining:
-		at = min(f.core.NextEvent(now), f.readEventLocked(now), f.hintsDueLocked(), f.rises.NextRound(), f.tellWaitLocked(now))
+		at = min(f.core.NextEvent(now), f.reader.Event(now), f.found.HintsDue(), f.found.Rises.NextRound(), f.tellWaitLocked(now))
 	}
 	if at == instant.Never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
 		return

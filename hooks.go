@@ -34,7 +34,7 @@ func (f hooked) MoveNow(evict bool) error {
 }
 
 func (f hooked) ReadTimed() {
-	for f.readTimed(true) {
+	for f.reader.Read(true) {
 	}
 }
 
@@ -57,7 +57,7 @@ func (f hooked) CommitNow() error {
 func (f hooked) NotesSize() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.rises.Size()
+	return f.found.Rises.Size()
 }
 
 func (f hooked) LeaseGroup(lease any) string {
@@ -74,8 +74,8 @@ func (f hooked) Sweep() {
 	for more := true; more; {
 		f.sweepers.Wait()
 		f.mu.Lock()
-		f.rises.Hurry()
-		more = f.last >= f.rises.NextRound() && f.refusalLocked() == nil
+		f.found.Rises.Hurry()
+		more = f.last >= f.found.Rises.NextRound() && f.refusalLocked() == nil
 		f.dispatchLocked()
 		more = more || f.givingUp // a host that a rule no longer withholds may be lost
 		f.mu.Unlock()
@@ -111,8 +111,8 @@ func (f *Frontier) Check() error {
 		k.Bad("F9: hosts wait for a commit, and none is on its way")
 	}
 	f.controls.Check(k.Bad)
-	f.rises.Check(k.Bad)
-	f.hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.Bad)
+	f.found.Rises.Check(k.Bad)
+	f.found.Hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.Bad)
 	if f.core.SettledCounts(version) && f.ledger.Pending() == 0 {
 		k.Counts(counts)
 	}

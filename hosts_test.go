@@ -84,8 +84,8 @@ func TestFingerprintsAreKeyed(t *testing.T) {
 		require.NoError(t, err)
 		require.NotZero(t, f.core.Key[0])
 		require.NotZero(t, f.core.Key[1])
-		require.NotEqual(t, f.markOf(host, 0, url), f.markOf(host, 1, url), "crawls do not share marks")
-		marks[f.markOf(host, 0, url)] = true
+		require.NotEqual(t, f.found.Mark(host, 0, url), f.found.Mark(host, 1, url), "crawls do not share marks")
+		marks[f.found.Mark(host, 0, url)] = true
 		hashes[f.core.HashOf(host)] = true
 		require.NoError(t, f.Check())
 		require.NoError(t, f.Close())

@@ -149,13 +149,13 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	case f.core.MarkDead(r) != 0:
 		o := newOp()
 		f.endDeadLocked(o, r, plan{outcome: Outcome{Result: Requeue}})
-		f.submitAsyncLocked(o, whenever)
+		f.submitAsyncLocked(o, nil)
 	case f.ledger.Again(r.Record) != nil: // a Force met the lease: the URL comes again as it was forced
 		o := newOp()
 		again := f.ledger.Again(r.Record)
 		f.ledger.End(&o.Op, r.Queue, r.Record)
-		f.admitAgainLocked(o, again)
-		f.submitAsyncLocked(o, whenever)
+		o.AdmitAgain(again)
+		f.submitAsyncLocked(o, nil)
 	default:
 		f.core.ReturnHead(r.Queue, r.Record)
 		f.core.Filled(r.Queue, now)

@@ -6,7 +6,6 @@ package frontier
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier/event"
@@ -15,11 +14,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
-	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/readahead"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/timed"
-	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
 	"github.com/seed-7440039f/frontier/scope"
@@ -115,7 +112,7 @@ func (in inside) Known(ctx context.Context, host string, crawl uint32, url strin
 	defer o.free()
 	o.forgets = f.forgotten.Version()
 	o.Entries = append(o.Entries, ledger.Entry{
-		Host: host, Crawl: crawl, Mark: f.markOf(host, crawl, url), Body: o.Encode(&record.Body{}, url),
+		Host: host, Crawl: crawl, Mark: f.found.Mark(host, crawl, url), Body: o.Encode(&record.Body{}, url),
 	})
 	for {
 		if err := ctx.Err(); err != nil {
@@ -160,8 +157,8 @@ func (in inside) ReadPart(ctx context.Context, p storage.Part, want uint32) ([]f
 func (in inside) ReadRow(ctx context.Context, a *mercator.Absentee) error {
 	return in.f.readRow(ctx, a)
 }
-func (in inside) ListTimed() *timed.List { return in.f.listTimed() }
-func (in inside) Busy() bool             { return in.f.ledger.Busy() }
+func (in inside) Timed() *readahead.Reader { return in.f.reader }
+func (in inside) Busy() bool               { return in.f.ledger.Busy() }
 
 // Settle returns when what is on its way to the disk has arrived.
 func (in inside) Settle(ctx context.Context) error {
@@ -178,60 +175,6 @@ func (in inside) OrderHosts()                             { in.f.orderHosts() }
 func (in inside) WalkAndUnlock(w *fifo.Walk, rest func()) { in.f.walkHostAndUnlock(w, rest) }
 func (in inside) StoreFailed(what string, err error) {
 	in.f.emit(event.Event{Kind: event.StoreError, Reason: what, Err: err})
-}
-
-// EachTimed calls fn, without the lock, with the records in timed blocks that are wanted and neither
-// finished nor superseded, until it returns false. It skips damaged blocks, which their reader reports.
-// moved reports that it skipped others because their records have come into memory or are finished.
-func (in inside) EachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error) {
-	f := in.f
-	for _, it := range blocks {
-		if err := ctx.Err(); err != nil {
-			return moved, err
-		}
-		found, err := patience.Ask(ctx, f.abandoned, func() ([]timed.Loaded, error) { return f.unreadTimed(it, wanted) })
-		if err == nil && len(found) == 0 {
-			continue
-		}
-		f.mu.Lock()
-		closed, gone := f.closed, !f.core.Timed.Has(it.ID)
-		if err == nil {
-			found = slices.DeleteFunc(found, func(r timed.Loaded) bool {
-				return f.core.Blocks.IsBuried(it.ID, r.Pos) || f.core.Deleted(r.Host, r.Crawl, r.Seq) || f.supersededBodyLocked(&r)
-			})
-		}
-		f.mu.Unlock()
-		switch {
-		case closed:
-			return moved, ErrClosed
-		case gone:
-			moved = true
-			continue
-		case isCorrupt(err):
-			continue
-		case err != nil:
-			return moved, err
-		}
-		for i := range found {
-			if !fn(&found[i]) {
-				return moved, nil
-			}
-		}
-	}
-	return moved, nil
-}
-
-// supersededBodyLocked reports whether a Force has replaced a record whose mark is unknown.
-func (s *shard) supersededBodyLocked(r *timed.Loaded) bool {
-	if s.notes.Len() == 0 {
-		return false
-	}
-	b, err := record.Decode(r.Body)
-	if err != nil {
-		return false
-	}
-	r.Mark = s.markOf(r.Host, r.Crawl, string(b.URL))
-	return s.supersededLocked(r)
 }
 
 // Gather is the frontier as package gather copies it.
@@ -279,22 +222,13 @@ func (in inside) ReadCounted(load func() error, look func()) error {
 	})
 }
 
-// ReadOutdated searches the disk for records that a Force has replaced, while that is cheap.
-func (in inside) ReadOutdated() {
-	f := in.f
-	for range 2 * sweepAtMost {
-		f.mu.Lock()
-		t := &f.core.Timed
-		cheap := f.opts.Spill != nil && !f.closed && (f.notes.Unswept() || f.notes.Sweeping()) && t.Len() > 0 && t.Len() <= sweepAtMost
-		f.mu.Unlock()
-		if !cheap || !f.readTimed(true) {
-			break
-		}
+// walkHostAndUnlock walks a host in steps of view.AtOnce, and calls rest without the lock between them.
+func (s *shard) walkHostAndUnlock(w *fifo.Walk, rest func()) {
+	for s.core.Fifo.Step(w, view.AtOnce) && !s.closed {
+		s.mu.Unlock()
+		rest()
+		s.mu.Lock()
 	}
-	f.mu.Lock() // another reader may have found them
-	wait := len(f.core.Found)+len(f.core.Finding) > 0
-	f.mu.Unlock()
-	if wait {
-		_ = f.ledger.Between(func() error { return nil }) // a failure is the commit's to report
-	}
+	s.core.EndWalk(w)
+	s.mu.Unlock()
 }

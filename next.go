@@ -118,9 +118,9 @@ func (f *Frontier) tryNext(ctx context.Context, t *taking) (l Lease, at time.Tim
 		if f.moreLocked(f.last) {
 			return l, at, true, nil
 		}
-		if f.readDueLocked(f.last) {
+		if f.reader.Due(f.last) {
 			f.mu.Unlock()
-			_, err := patience.Ask(ctx, f.abandoned, func() (bool, error) { return f.readTimed(true), nil })
+			_, err := patience.Ask(ctx, f.abandoned, func() (bool, error) { return f.reader.Read(true), nil })
 			f.mu.Lock()
 			return l, at, err == nil, err
 		}

@@ -244,7 +244,7 @@ func (s *shard) endRecordLocked(o *op, h *mercator.Host, l *mercator.Lease, p *p
 		s.giveUpLocked(o, h, l, p)
 	}
 	if again != nil { // it comes again as it was forced, instead
-		s.admitAgainLocked(o, again)
+		o.AdmitAgain(again)
 		return
 	}
 	if !p.stays && !s.opts.Keep {

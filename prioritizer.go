@@ -5,6 +5,12 @@ package frontier
 import (
 	"fmt"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/found"
+	"github.com/seed-7440039f/frontier/internal/hint"
+	"github.com/seed-7440039f/frontier/internal/ledger"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/rise"
 )
 
 // Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is the most urgent. It is
@@ -176,7 +182,7 @@ func (f *Frontier) putOff(l *Lease) bool {
 	}
 	job := newOp()
 	_ = f.finishLocked(job, l.record, &p) // it has no outlinks
-	f.submitAsyncLocked(job, whenever)
+	f.submitAsyncLocked(job, nil)
 	f.dispatchLocked()
 	return true
 }
@@ -191,3 +197,105 @@ func (f *Frontier) putOff(l *Lease) bool {
 // PriorityMap maps priorities: URLs of priority p are served with priority m[p]. Zero
 // leaves p as it is, and m[0] is always zero. Immediate URLs are not mapped.
 type PriorityMap [maxPriorities + 1]uint8
+
+// tell notes which known URLs that were found again may deserve more: the Riser says so, or a hint with a
+// Weight.
+func (f *Frontier) tell(o *op) {
+	if o.Left {
+		return
+	}
+	var better []found.Again
+	for i := range o.found {
+		e := &o.found[i]
+		b, p := record.Must(e.Body), 0
+		if f.riser != nil {
+			x := entryAt(e.URL, &b, e.Host)
+			x.Crawl = e.Crawl
+			p = min(f.riser.Found(x), f.opts.Priorities)
+		}
+		said := rise.Hint{}
+		if e.Hint && b.Weight > 0 && !f.opts.DeferHints {
+			said = rise.Hint{Level: e.Priority, Weight: b.Weight, Depth: b.Depth}
+		}
+		if p = max(p, int(said.Level)); p > 0 {
+			better = append(better, found.Again{Entry: e, Deserves: uint8(p), Said: said})
+		}
+	}
+	if len(better) > 0 {
+		f.found.Note(better)
+	}
+}
+
+// Answer applies a hint to a scheduled URL, and returns what it becomes, if that is another. The policies are asked.
+func (f above) Answer(x *found.Scheduled) (next ledger.Entry, other bool) {
+	now := f.opts.Clock.Now()
+	b, err := record.Decode(x.Body)
+	if err != nil {
+		return next, false // it was checked
+	}
+	was := b
+	b.Weight = hint.Heavier(b.Weight, x.Hint.Weight)
+	b.Depth = min(b.Depth, x.Hint.Depth)
+	at := f.day(x.At)
+	known := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight, NotBefore: at, Meta: b.Meta, Crawl: x.Crawl}
+	if b.Named {
+		known.Host = x.Host
+	}
+	due := at
+	if b.Fails == 0 { // else it is the retry policy's
+		if hinter, ok := f.opts.Scheduler.(Hinter); ok {
+			found := Entry{URL: known.URL, Host: known.Host, Crawl: x.Crawl, Depth: x.Hint.Depth, Weight: x.Hint.Weight, Meta: x.Hint.Meta, NotBefore: x.Hint.NotBefore}
+			h := hinter.Hint(known, found, x.Host, historyOf(&b.History), now)
+			if !h.Due.IsZero() {
+				due = h.Due
+			}
+			b.History.State = h.Keep
+			if h.Meta != nil && len(h.Meta) <= MaxMeta {
+				b.Meta = h.Meta
+			}
+		} else if t := x.Hint.NotBefore; !t.IsZero() && t.Before(at) {
+			due = t
+		}
+	}
+	known.Meta = b.Meta
+	p := x.Priority
+	if p != Immediate {
+		if asked, err := f.priority(known, historyOf(&b.History)); err == nil { // else it keeps its priority
+			p = asked
+		}
+	}
+	next = ledger.Entry{Index: -1, Hash: f.core.HashOf(x.Host), Host: x.Host, Crawl: x.Crawl, Priority: p, Due: x.At, ForcedAt: x.Seq}
+	if !due.Equal(at) {
+		next.Due = f.dueDate(due)
+	}
+	if next.Due <= f.date(now) {
+		next.Due = 0
+	}
+	other = next.Due != x.At || p != x.Priority || b.Weight != was.Weight || b.Depth != was.Depth ||
+		b.History.State != was.History.State || string(b.Meta) != string(was.Meta)
+	next.Body = b.Append(nil)
+	return next, other
+}
+
+// Rise returns what becomes of a URL that waits, and reports whether it rises. The policies are asked.
+func (f above) Rise(x *rise.Found, host string) (next ledger.Entry, ok bool) {
+	b := record.Must(x.Body)
+	least := uint8(0)
+	if x.Hint.Level > 0 {
+		b.Weight, b.Depth = hint.Heavier(b.Weight, x.Hint.Weight), min(b.Depth, x.Hint.Depth)
+		if b.History.Visits == 0 { // else the Prioritizer did not know of the visits
+			least = x.Hint.Level
+		}
+	}
+	e := entryOf(&b, host)
+	e.Crawl = x.Crawl
+	if f.riser != nil {
+		b.Weight = f.riser.Rise(e)
+		e.Weight = b.Weight
+	}
+	p, err := f.priority(e, historyOf(&b.History))
+	if p = max(p, least); err != nil || p <= x.Priority {
+		return next, false
+	}
+	return ledger.Entry{Index: -1, Hash: f.core.HashOf(host), Host: host, Crawl: x.Crawl, Mark: x.Mark, Priority: p, ForcedAt: x.Seq, Body: b.Append(nil)}, true
+}

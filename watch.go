@@ -108,7 +108,7 @@ func (f *Frontier) Stats() Stats {
 	f.lock()
 	defer f.mu.Unlock()
 	f.core.Advance(f.nowLocked())
-	f.wakeReaderLocked()
+	f.reader.Wake()
 	return f.statsLocked()
 }
 
@@ -119,7 +119,7 @@ func (s *shard) statsLocked() Stats {
 		Scheduled: x.Scheduled, Finished: x.Finished, Leased: x.Leased, Pending: int64(s.ledger.Pending()),
 		BackedOff: x.BackedOff, Quarantined: x.Quarantined,
 		Added: x.Added, Duplicates: x.Duplicates, Refused: x.Refused, HandedOut: x.HandedOut, Done: x.Done, Retried: x.Retried, Risen: x.Risen,
-		Noted: s.rises.Noted, Unnoted: s.rises.Dropped, Walks: s.rises.Walks, Walked: s.rises.Read,
+		Noted: s.found.Rises.Noted, Unnoted: s.found.Rises.Dropped, Walks: s.found.Rises.Walks, Walked: s.found.Rises.Read,
 		GivenUp: x.GivenUp, Deleted: x.Deleted, Expired: x.Expired, Unreadable: x.Unreadable,
 	}
 	st.Rates.Added, st.Rates.HandedOut, st.Rates.Done = s.rates.Over(x.Totals(s.last))

@@ -103,7 +103,7 @@ func (v *Inspector) Counts(host string, crawl uint32) (Counts, bool, error) {
 		return Counts{}, false, errNotCounted
 	}
 	host = v.f.HostSeen(host)
-	v.f.ReadOutdated()
+	v.f.Timed().ReadOutdated()
 	key := row.CountOf(crawl, host)
 	var n row.Count
 	var x Counts
@@ -146,7 +146,7 @@ func (v *Inspector) Queues(crawl uint32, after string) iter.Seq2[string, Counts]
 		if !v.f.Options().Count {
 			return
 		}
-		v.f.ReadOutdated()
+		v.f.Timed().ReadOutdated()
 		prefix := row.CountsOf(crawl)
 		from := prefix + hostkey.Reversed(after)
 		if after != "" {

@@ -322,7 +322,7 @@ func (v *Inspector) Host(ctx context.Context, host string) (Host, error) {
 		}
 		if list == nil {
 			v.f.Unlock()
-			list = v.f.ListTimed()
+			list = v.f.Timed().List()
 			continue
 		}
 		x, known := v.dormantLocked(&a)
@@ -421,7 +421,7 @@ func (v *Inspector) dormantLocked(a *mercator.Absentee) (Host, bool) {
 // countScheduled adds what of x's host waits for its time in the blocks.
 func (v *Inspector) countScheduled(ctx context.Context, x *Host, blocks []timeheap.Item) (moved bool, err error) {
 	first := int64(instant.Never)
-	moved, err = v.f.EachTimed(ctx, blocks, func(r *storage.TimedRecord) bool { return r.Host == x.Host }, func(r *timed.Loaded) bool {
+	moved, err = v.f.Timed().EachTimed(ctx, blocks, func(r *storage.TimedRecord) bool { return r.Host == x.Host }, func(r *timed.Loaded) bool {
 		if r.At == instant.Never {
 			x.Finished++
 		} else {

@@ -19,9 +19,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/gather"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/readahead"
 	"github.com/seed-7440039f/frontier/internal/row"
-	"github.com/seed-7440039f/frontier/internal/timed"
-	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/seed-7440039f/frontier/internal/view"
 	"github.com/seed-7440039f/frontier/scope"
@@ -92,9 +91,7 @@ type source interface {
 	ReadPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error)
 	ReadRow(ctx context.Context, a *mercator.Absentee) error
 	ReadCounted(load func() error, look func()) error
-	ReadOutdated()
-	ListTimed() *timed.List
-	EachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error)
+	Timed() *readahead.Reader
 	Gather() gather.Frontier
 	Settle(ctx context.Context) error
 

@@ -114,7 +114,7 @@ func (s *urlSearch) search(first bool) (settled bool, err error) {
 	if err := s.ctx.Err(); err != nil {
 		return false, err
 	}
-	list := s.f.ListTimed()
+	list := s.f.Timed().List()
 	if err := s.f.LockAdvancedOpen(); err != nil {
 		return false, err
 	}
@@ -126,7 +126,7 @@ func (s *urlSearch) search(first bool) (settled bool, err error) {
 	s.f.Unlock()
 	moved, err := false, s.ofHost()
 	if err == nil && s.State == view.Nowhere {
-		moved, err = s.f.EachTimed(s.ctx, list.All(), s.IsOf, func(r *timed.Loaded) bool { s.Take(r); return false })
+		moved, err = s.f.Timed().EachTimed(s.ctx, list.All(), s.IsOf, func(r *timed.Loaded) bool { s.Take(r); return false })
 	}
 	if err != nil || s.State != view.Nowhere {
 		return true, err

@@ -276,3 +276,10 @@ func (l *Ledger) Pin(o *Op, id uint32) {
 		o.Pinned = id
 	}
 }
+
+// AdmitAgain makes o admit what a record comes again as.
+func (o *Op) AdmitAgain(as *Entry) {
+	again := *as
+	again.Body = o.Keep(again.Body)
+	o.Entries = append(o.Entries, again)
+}

@@ -68,7 +68,7 @@ func (l *Ledger) commitCounted(b *storage.Batch, seq uint64) error {
 // CommitFound has what was found committed soon.
 func (l *Ledger) CommitFound() {
 	if len(l.Core.Found) > 0 && !l.up.Closed() {
-		l.SubmitAsync(&Op{After: func(error) {}}) // no call waits
+		l.SubmitAsync(&Op{}) // no call waits
 	}
 }
 

@@ -33,9 +33,12 @@ func (l *Ledger) SubmitYielding(o *Op) (waits bool) {
 	return false
 }
 
-// SubmitAsync commits an operation without waiting; o.After gets the result. The operation has at
+// SubmitAsync commits an operation without waiting; o.After gets the result, unless it is nil. The operation has at
 // most AtOnce entries, so that the lock is not given up.
 func (l *Ledger) SubmitAsync(o *Op) {
+	if o.After == nil {
+		o.After = func(error) {}
+	}
 	if !l.SubmitYielding(o) {
 		l.afterwards(o, nil)
 	}
@@ -125,4 +128,29 @@ func (l *Ledger) settled(o *Op, err error) {
 		return
 	}
 	o.done.Send(err)
+}
+
+// Jobs are operations that replace one record in memory each.
+type Jobs struct {
+	*Ledger
+	jobs []*Op // that wait for a commit
+}
+
+// AddYielding submits one.
+func (j *Jobs) AddYielding(o *Op) {
+	if j.SubmitYielding(o) {
+		j.jobs = append(j.jobs, o)
+	}
+}
+
+// AwaitAndUnlock waits for their commits.
+func (j *Jobs) AwaitAndUnlock() (err error) {
+	j.up.Dispatch()
+	j.Mu.Unlock()
+	for _, o := range j.jobs {
+		if e := o.Result(); e != nil {
+			err = e
+		}
+	}
+	return err
 }

@@ -319,6 +319,11 @@ func TestRisingBesideTheRest(t *testing.T) {
 		}
 		_, err := w.F.Add(t.Context(), es...)
 		require.NoError(t, err)
+		var last []string
+		for i := range each / 3 {
+			last = append(last, url(hosts*(each-1-i)))
+		}
+		linked(w, last...) // enough for a walk, whatever happens below
 		var mu sync.Mutex
 		got := map[string]int{}
 		var wait sync.WaitGroup
