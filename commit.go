@@ -69,45 +69,49 @@ func (s *shard) submitAsyncLocked(o *op, after func(error)) {
 	s.ledger.SubmitAsync(&o.Op)
 }
 
-// above is the frontier as these packages see it.
-type above struct{ *Frontier }
+// inside is the frontier as these packages have it, and inspect and transfer: see look.go.
+type inside struct{ *Frontier }
 
-func (f above) Now() int64                      { return f.nowLocked() }
-func (f above) Last() int64                     { return f.last }
-func (f above) Closed() bool                    { return f.closed }
-func (f above) Dispatch()                       { f.dispatchLocked() }
-func (f above) Limit() int64                    { return f.residentLimitLocked() }
-func (f above) Share()                          { f.sharePopularLocked() }
-func (f above) Emit(e event.Event)              { f.emitLocked(e) }
-func (f above) Sweep(ds ...*tombstone.Deletion) { f.startSweepLocked(ds...) }
-func (f above) Failed(err error)                { f.commitFailedLocked(err) }
-func (f above) Lost(err error)                  { f.storeFailedLocked(err) }
-func (f above) Works()                          { f.storeWorksLocked() }
+func (f inside) Now() int64                      { return f.nowLocked() }
+func (f inside) Last() int64                     { return f.last }
+func (f inside) Closed() bool                    { return f.closed }
+func (f inside) Dispatch()                       { f.dispatchLocked() }
+func (f inside) Limit() int64                    { return f.residentLimitLocked() }
+func (f inside) Share()                          { f.sharePopularLocked() }
+func (f inside) Emit(e event.Event)              { f.emitLocked(e) }
+func (f inside) Sweep(ds ...*tombstone.Deletion) { f.startSweepLocked(ds...) }
+func (f inside) Failed(err error)                { f.commitFailedLocked(err) }
+func (f inside) Lost(err error)                  { f.storeFailedLocked(err) }
+func (f inside) Works()                          { f.storeWorksLocked() }
 
 // Report emits an event of the Spill's.
-func (f above) Report(what string, err error) {
+func (f inside) Report(what string, err error) {
 	f.emit(event.Event{Kind: event.StoreError, Reason: what, Err: err})
 }
 
-func (f above) Ended() bool     { return f.refusalLocked() != nil }
-func (f above) Go(walk func())  { f.sweepers.Go(walk) }
-func (f above) LockOpen() error { return f.lockOpen() }
-func (f above) LockPresent()    { f.lock() }
+func (f inside) Ended() bool     { return f.refusalLocked() != nil }
+func (f inside) Go(walk func())  { f.sweepers.Go(walk) }
+func (f inside) LockOpen() error { return f.lockOpen() }
+func (f inside) LockPresent()    { f.lock() }
 
-func (f above) LockWithHost(ctx context.Context, host string) error { return f.lockWithHost(ctx, host) }
+func (f inside) LockWithHost(ctx context.Context, host string) error {
+	return f.lockWithHost(ctx, host)
+}
 
-func (f above) ReadPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
+func (f inside) Load(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
 	return f.readFor(ctx, p, want)
 }
 
-func (f above) SweepInSteps(step func(steps int) (done, wait bool)) bool { return f.sweepInSteps(step) }
+func (f inside) SweepInSteps(step func(steps int) (done, wait bool)) bool {
+	return f.sweepInSteps(step)
+}
 
-func (f above) WalkAndUnlock(w *fifo.Walk, rest func()) { f.walkHostAndUnlock(w, rest) }
+func (f inside) WalkAndUnlock(w *fifo.Walk, rest func()) { f.walkHostAndUnlock(w, rest) }
 
-func (f above) Guard(who, host string, code func()) bool { return f.guard(who, host, code) }
+func (f inside) Guard(who, host string, code func()) bool { return f.guard(who, host, code) }
 
 // LockWithHosts takes the lock with the hosts of entries in memory of which anything was stored.
-func (f above) LockWithHosts(of []ledger.Entry) error {
+func (f inside) LockWithHosts(of []ledger.Entry) error {
 	o := newOp()
 	defer o.free()
 	o.Entries = append(o.Entries, of...)
@@ -125,18 +129,18 @@ func (f above) LockWithHosts(of []ledger.Entry) error {
 	}
 }
 
-func (f above) ListTimed() *timed.List { return f.reader.List() }
+func (f inside) ListTimed() *timed.List { return f.reader.List() }
 
-func (f above) ReadTimed(block uint32) (more bool) { return f.reader.ReadFor(block) }
+func (f inside) ReadTimed(block uint32) (more bool) { return f.reader.ReadFor(block) }
 
-func (f above) Token() uint64 { return f.token }
-func (f above) Awaited() bool { return f.awaited() }
+func (f inside) Token() uint64 { return f.token }
+func (f inside) Awaited() bool { return f.awaited() }
 
 // Fault gives an error to the next call of Next; with once, unless another waits for one.
-func (f above) Fault(err error, once bool) {
+func (f inside) Fault(err error, once bool) {
 	if !once || len(f.faults) == 0 {
 		f.faults = append(f.faults, err)
 	}
 }
 
-func (f above) ReadRows(of []*mercator.Absentee) error { return f.readRows(of) }
+func (f inside) ReadRows(of []*mercator.Absentee) error { return f.readRows(of) }

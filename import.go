@@ -33,9 +33,9 @@ type intake struct {
 }
 
 // Intake begins an import.
-func (in inside) Intake() any {
-	in.f.adding.Add(1)
-	return &intake{f: in.f}
+func (f inside) Intake() any {
+	f.adding.Add(1)
+	return &intake{f: f.Frontier}
 }
 
 // End ends an import.

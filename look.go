@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/gather"
 	"github.com/seed-7440039f/frontier/internal/ledger"
@@ -25,45 +24,38 @@ import (
 
 func init() { view.Source = func(f any) any { return inside{f.(*Frontier)} } }
 
-// inside is a frontier as packages inspect and transfer have it.
-type inside struct{ f *Frontier }
-
-func (in inside) LockOpen() error         { return in.f.lockOpen() }
-func (in inside) LockAdvancedOpen() error { return in.f.lockAdvancedOpen() }
-func (in inside) LockAdvanced()           { in.f.lockAdvanced() }
-func (in inside) Lock()                   { in.f.mu.Lock() }
-func (in inside) Unlock()                 { in.f.mu.Unlock() }
-func (in inside) Yield()                  { in.f.yield() }
+func (f inside) LockAdvancedOpen() error { return f.lockAdvancedOpen() }
+func (f inside) LockAdvanced()           { f.lockAdvanced() }
+func (f inside) Lock()                   { f.mu.Lock() }
+func (f inside) Unlock()                 { f.mu.Unlock() }
+func (f inside) Yield()                  { f.yield() }
 
 // Alive returns ErrClosed after Close.
-func (in inside) Alive() error {
-	if in.f.isClosed() {
+func (f inside) Alive() error {
+	if f.isClosed() {
 		return ErrClosed
 	}
 	return nil
 }
 
-func (in inside) Core() *mercator.Core        { return in.f.core }
-func (in inside) Last() int64                 { return in.f.last }
-func (in inside) Closed() bool                { return in.f.closed }
-func (in inside) Abandoned() context.Context  { return in.f.abandoned }
-func (in inside) Wall(moment int64) time.Time { return in.f.wall(moment) }
-func (in inside) Day(date int64) time.Time    { return in.f.day(date) }
-func (in inside) Options() *Options           { return &in.f.opts }
-func (in inside) Ranges() *view.Ranges        { return &in.f.urlRanges }
+func (f inside) Core() *mercator.Core        { return f.core }
+func (f inside) Abandoned() context.Context  { return f.abandoned }
+func (f inside) Wall(moment int64) time.Time { return f.wall(moment) }
+func (f inside) Day(date int64) time.Time    { return f.day(date) }
+func (f inside) Options() *Options           { return &f.opts }
+func (f inside) Ranges() *view.Ranges        { return &f.urlRanges }
 
-func (in inside) HostSeen(name string) string         { return in.f.hostSeen(name) }
-func (in inside) Seen(s scope.Scope) row.Scope        { return in.f.scopeSeen(s).Hosts() }
-func (in inside) Subject(s scope.Scope) limit.Subject { return subjectOf(in.f.scopeSeen(s)) }
+func (f inside) HostSeen(name string) string         { return f.hostSeen(name) }
+func (f inside) Seen(s scope.Scope) row.Scope        { return f.scopeSeen(s).Hosts() }
+func (f inside) Subject(s scope.Scope) limit.Subject { return subjectOf(f.scopeSeen(s)) }
 
-func (in inside) Spelled(s scope.Scope) (row.Scope, error) {
-	s, err := in.f.spelled(s)
+func (f inside) Spelled(s scope.Scope) (row.Scope, error) {
+	s, err := f.spelled(s)
 	return s.Hosts(), err
 }
 
 // Named returns the host key of an entry, and the form under which the frontier knows its URL.
-func (in inside) Named(e *Entry) (host, url string, err error) {
-	f := in.f
+func (f inside) Named(e *Entry) (host, url string, err error) {
 	url = e.URL
 	if f.opts.Normalize != nil {
 		url, err = f.opts.Normalize(url)
@@ -78,35 +70,34 @@ func (in inside) Named(e *Entry) (host, url string, err error) {
 }
 
 // Described is what a body says of a URL of a host and crawl, with the number of its next attempt.
-func (in inside) Described(body []byte, host string, crawl uint32) (Entry, int, History) {
+func (f inside) Described(body []byte, host string, crawl uint32) (Entry, int, History) {
 	b := record.Must(body)
 	e := entryOf(&b, host)
 	e.Crawl = crawl
 	return e, b.Fails + 1, historyOf(&b.History)
 }
 
-func (in inside) RuleOfCrawl(s row.CrawlSettings) Rule { return ruleOfCrawl(s) }
+func (f inside) RuleOfCrawl(s row.CrawlSettings) Rule { return ruleOfCrawl(s) }
 
-func (in inside) RuleFor(host string) Rule {
-	return ruleIn(in.f.controls.Effective(host, in.f.core.Date(in.f.last)))
+func (f inside) RuleFor(host string) Rule {
+	return ruleIn(f.controls.Effective(host, f.core.Date(f.last)))
 }
 
-func (in inside) SettingsOf(group string) GroupSettings {
-	set := in.f.controls.Group(group)
+func (f inside) SettingsOf(group string) GroupSettings {
+	set := f.controls.Group(group)
 	return settingsOf(&set.Group)
 }
 
-func (in inside) TroubleOfRow(r *row.Host) trouble.State {
-	return in.f.core.TroubleOfRow(r, in.f.token, in.f.last)
+func (f inside) TroubleOfRow(r *row.Host) trouble.State {
+	return f.core.TroubleOfRow(r, f.token, f.last)
 }
 
-func (in inside) ForgottenUntil(host string, crawl uint32) uint64 {
-	return in.f.forgotten.Until(host, crawl)
+func (f inside) ForgottenUntil(host string, crawl uint32) uint64 {
+	return f.forgotten.Until(host, crawl)
 }
 
 // Known reports whether a URL was admitted.
-func (in inside) Known(ctx context.Context, host string, crawl uint32, url string) (bool, error) {
-	f := in.f
+func (f inside) Known(ctx context.Context, host string, crawl uint32, url string) (bool, error) {
 	o := newOp()
 	o.Context = ctx
 	defer o.free()
@@ -134,8 +125,7 @@ func (in inside) Known(ctx context.Context, host string, crawl uint32, url strin
 
 // ReadPart reads records of a part that the caller noted. It returns none if the last of its block has
 // been finished since.
-func (in inside) ReadPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
-	f := in.f
+func (f inside) ReadPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -154,41 +144,35 @@ func (in inside) ReadPart(ctx context.Context, p storage.Part, want uint32) ([]f
 	return nil, err
 }
 
-func (in inside) ReadRow(ctx context.Context, a *mercator.Absentee) error {
-	return in.f.readRow(ctx, a)
+func (f inside) ReadRow(ctx context.Context, a *mercator.Absentee) error {
+	return f.readRow(ctx, a)
 }
-func (in inside) Timed() *readahead.Reader { return in.f.reader }
-func (in inside) Busy() bool               { return in.f.ledger.Busy() }
+func (f inside) Timed() *readahead.Reader { return f.reader }
+func (f inside) Busy() bool               { return f.ledger.Busy() }
 
 // Settle returns when what is on its way to the disk has arrived.
-func (in inside) Settle(ctx context.Context) error {
-	if err := in.f.lockOpen(); err != nil {
+func (f inside) Settle(ctx context.Context) error {
+	if err := f.lockOpen(); err != nil {
 		return err
 	}
 	o := newOp()
 	o.Context = ctx
 	defer o.free()
-	return in.f.ledger.SubmitAndUnlock(&o.Op)
+	return f.ledger.SubmitAndUnlock(&o.Op)
 }
 
-func (in inside) OrderHosts()                             { in.f.orderHosts() }
-func (in inside) WalkAndUnlock(w *fifo.Walk, rest func()) { in.f.walkHostAndUnlock(w, rest) }
-func (in inside) StoreFailed(what string, err error) {
-	in.f.emit(event.Event{Kind: event.StoreError, Reason: what, Err: err})
-}
+func (f inside) OrderHosts() { f.orderHosts() }
 
 // Gather is the frontier as package gather copies it.
-func (in inside) Gather() gather.Frontier {
-	f := in.f
+func (f inside) Gather() gather.Frontier {
 	return gather.Frontier{
-		Locker: in, Core: f.core, Controls: f.controls, Known: &f.known, Forgotten: &f.forgotten, Values: &f.values, Spill: f.opts.Spill,
+		Locker: f, Core: f.core, Controls: f.controls, Known: &f.known, Forgotten: &f.forgotten, Values: &f.values, Spill: f.opts.Spill,
 	}
 }
 
 // ReadCounted reads counts and looks at what is in memory, as of one moment: load reads, without the lock;
 // look is called with the lock held, and for what was read asks what is visible of it.
-func (in inside) ReadCounted(load func() error, look func()) error {
-	f := in.f
+func (f inside) ReadCounted(load func() error, look func()) error {
 	t := f.core.Counts
 	for range 3 {
 		if err := f.lockAdvancedOpen(); err != nil {

@@ -227,7 +227,7 @@ func (f *Frontier) tell(o *op) {
 }
 
 // Answer applies a hint to a scheduled URL, and returns what it becomes, if that is another. The policies are asked.
-func (f above) Answer(x *found.Scheduled) (next ledger.Entry, other bool) {
+func (f inside) Answer(x *found.Scheduled) (next ledger.Entry, other bool) {
 	now := f.opts.Clock.Now()
 	b, err := record.Decode(x.Body)
 	if err != nil {
@@ -278,7 +278,7 @@ func (f above) Answer(x *found.Scheduled) (next ledger.Entry, other bool) {
 }
 
 // Rise returns what becomes of a URL that waits, and reports whether it rises. The policies are asked.
-func (f above) Rise(x *rise.Found, host string) (next ledger.Entry, ok bool) {
+func (f inside) Rise(x *rise.Found, host string) (next ledger.Entry, ok bool) {
 	b := record.Must(x.Body)
 	least := uint8(0)
 	if x.Hint.Level > 0 {

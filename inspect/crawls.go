@@ -168,7 +168,7 @@ func (v *Inspector) Queues(crawl uint32, after string) iter.Seq2[string, Counts]
 			})
 			if err != nil {
 				if !errors.Is(err, frontier.ErrClosed) {
-					v.f.StoreFailed("reading numbers of URLs", err)
+					v.f.Report("reading numbers of URLs", err)
 				}
 				return
 			}

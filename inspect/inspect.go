@@ -95,8 +95,8 @@ type source interface {
 	Gather() gather.Frontier
 	Settle(ctx context.Context) error
 
-	StoreFailed(what string, err error) // an event
-	OrderHosts()                        // in domain order, if they are not
+	Report(what string, err error) // an event
+	OrderHosts()                   // in domain order, if they are not
 	// WalkAndUnlock walks a host to its end, gives the lock up between steps, and calls rest there.
 	WalkAndUnlock(w *fifo.Walk, rest func())
 }

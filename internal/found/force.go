@@ -168,7 +168,7 @@ func (f *Found) takeOut(o *ledger.Op, id uint32, e *ledger.Entry, url []byte) bo
 func (f *Found) takeFromDisk(ctx context.Context, o *ledger.Op, parts []view.Part, e *ledger.Entry, url []byte) (again bool, err error) {
 	for i := range parts {
 		p := &parts[i]
-		records, err := f.up.ReadPart(ctx, p.Part, p.Want)
+		records, err := f.up.Load(ctx, p.Part, p.Want)
 		if err != nil {
 			return false, err
 		}

@@ -35,7 +35,7 @@ type Frontier interface {
 	LockWithHost(ctx context.Context, host string) error // with what is stored of a host in memory
 	LockWithHosts(of []ledger.Entry) error
 
-	ReadPart(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error)
+	Load(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error)
 	ReadTimed(block uint32) (more bool) // calls ApplyTimed, and reports whether the walk may go on
 	ListTimed() *timed.List
 	SweepInSteps(step func(steps int) (done, wait bool)) (complete bool)

@@ -72,7 +72,7 @@ func (f *Found) search(w *rise.Walk) {
 	for i := range w.Parts {
 		prepare()
 		p := &w.Parts[i]
-		records, err := f.up.ReadPart(patience.Forever, p.Part, p.Want)
+		records, err := f.up.Load(patience.Forever, p.Part, p.Want)
 		if err == nil && !w.Read(p, records) { // what is damaged is reported when its turn comes
 			break
 		}

@@ -175,9 +175,6 @@ func (l *Ledger) Start() {
 	l.work.Go(l.moveLoop)
 }
 
-// Started reports whether operations are committed.
-func (l *Ledger) Started() bool { return l.stop != nil }
-
 // Stop returns when all that was submitted is settled. It is called once, without the lock, after the frontier
 // says that it is closed.
 func (l *Ledger) Stop() {
