@@ -123,9 +123,8 @@ func (s *shard) readRows(hosts []*mercator.Absentee) error {
 // The memory of a frontier with a Spill is shared by URLs and the marks of popular URLs.
 
 const (
-	minPopular  = 1 << 20 // bytes for the marks of popular URLs, at least
-	offerAtOnce = 128     // marks that become popular under one lock
-	recallFrom  = 100_000 // marks on disk from which on an opening recalls some
+	minPopular = 1 << 20 // bytes for the marks of popular URLs, at least
+	recallFrom = 100_000 // marks on disk from which on an opening recalls some
 )
 
 // residentLimitLocked is how many bytes of URLs may be in memory with a Spill:

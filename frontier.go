@@ -217,13 +217,10 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		Mu: &f.mu, Core: f.core, Known: &f.known, Notes: &f.notes, Spill: o.Spill, MaxLog: move.MaxLog(o.MemoryBudget), HostNames: f.hostNames, Logger: o.Logger,
 		AfterFunc: func(d time.Duration, fn func()) func() bool { return o.Clock.AfterFunc(d, fn).Stop },
 	}, inside{f})
-	f.found = found.New(found.Config{
-		Mu: &f.mu, Core: f.core, Ledger: f.ledger, Notes: &f.notes, Forgotten: &f.forgotten, Life: f.abandoned, Stored: o.Spill != nil, Deferred: o.DeferHints,
-	}, inside{f})
+	f.found = found.New(found.Config{Ledger: f.ledger, Forgotten: &f.forgotten, Life: f.abandoned, Deferred: o.DeferHints}, inside{f})
 	f.found.Rises.Limit = o.MemoryBudget / 64
-	f.reader = readahead.New(readahead.Config{
-		Mu: &f.mu, Core: f.core, Ledger: f.ledger, Found: f.found, Notes: &f.notes, Spill: o.Spill, Life: f.abandoned, KeepOpen: o.KeepOpen, NoDedup: o.NoDedup,
-	}, inside{f})
+	f.reader = readahead.New(f.found, inside{f})
+	f.reader.KeepOpen, f.reader.NoDedup = o.KeepOpen, o.NoDedup
 	_, hinter := o.Scheduler.(Hinter)
 	f.found.Hints.Latest = hinter || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
 	if o.Spill == nil {

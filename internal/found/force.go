@@ -119,7 +119,7 @@ func (f *Found) forceLeased(o *ledger.Op, id uint32, e *ledger.Entry, url []byte
 	again.Body = append([]byte(nil), e.Body...)
 	seq := f.Core.Records.At(l.Record).Seq()
 	undo := f.Ledger.ComesAgain(seq, &again)
-	if !f.Stored {
+	if f.Spill == nil {
 		return true
 	}
 	r := row.Again{Seq: seq, Host: e.Host, Crawl: e.Crawl, Priority: e.Priority, Forced: again.ForcedAt, Body: string(e.Body)}

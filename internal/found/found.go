@@ -13,20 +13,16 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hint"
 	"github.com/seed-7440039f/frontier/internal/known"
 	"github.com/seed-7440039f/frontier/internal/ledger"
-	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/rise"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
-	"github.com/seed-7440039f/frontier/internal/watchlock"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Frontier is what is asked of the frontier.
 type Frontier interface {
-	Last() int64
-	Closed() bool
-	Ended() bool // nothing is handed out any more
-	Dispatch()
+	ledger.Present
+	Ended() bool    // nothing is handed out any more
 	Go(walk func()) // in a goroutine that Close waits for
 
 	// The others are called without the lock. These take it:
@@ -48,13 +44,9 @@ type Frontier interface {
 
 // Config is what a Found works with.
 type Config struct {
-	Mu        *watchlock.Mutex
-	Core      *mercator.Core
-	Ledger    *ledger.Ledger
-	Notes     *timed.Notes
+	*ledger.Ledger
 	Forgotten *tombstone.Forgotten
 	Life      context.Context // ends when no call waits any more
-	Stored    bool            // there is a Spill
 	Deferred  bool            // hints are only kept
 }
 

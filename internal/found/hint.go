@@ -85,7 +85,7 @@ func (f *Found) dropRowsYielding() {
 	for more := true; more; {
 		var rows []storage.Row
 		rows, more = f.Hints.TakeGone()
-		if len(rows) > 0 && f.Stored && !f.up.Closed() {
+		if len(rows) > 0 && f.Spill != nil && !f.up.Closed() {
 			f.Ledger.SubmitAsync(&ledger.Op{Rows: rows})
 		}
 		if more {

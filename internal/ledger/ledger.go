@@ -40,20 +40,24 @@ import (
 // ErrUnsettled is why a call returns before its operation is settled.
 var ErrUnsettled = errors.New("frontier: not known whether it is committed")
 
-// Frontier is what a ledger asks of the frontier.
-type Frontier interface {
+// Present is what all ask that share the frontier's lock.
+type Present interface {
 	Now() int64   // the present; it never decreases
 	Last() int64  // when Now was called last
 	Closed() bool // no goroutine commits any more
-	Dispatch()    // gives calls that wait what they may have now
 	Limit() int64 // bytes of URLs that may be in memory with a Spill
-	Share()       // gives marks of popular URLs what the others leave of the memory
+	Dispatch()    // gives calls that wait what they may have now
 	Emit(e event.Event)
+	Lost(err error) // the Spill may have to be opened again
+}
+
+// Frontier is what a ledger asks of the frontier.
+type Frontier interface {
+	Present
+	Share()                          // gives marks of popular URLs what the others leave of the memory
 	Sweep(ds ...*tombstone.Deletion) // looks for what deletions have left dead
 	Failed(err error)                // a commit failed
 	Works()                          // a commit succeeded
-
-	Lost(err error) // the Spill may have to be opened again
 
 	Report(what string, err error) // an event; called without the lock
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7440039f/frontier/event"
 	"github.com/seed-7440039f/frontier/internal/found"
@@ -16,54 +17,38 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
-	"github.com/seed-7440039f/frontier/internal/watchlock"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Frontier is what a Reader asks of the frontier.
 type Frontier interface {
-	Now() int64
-	Last() int64
-	Token() uint64 // of the last lease
-	Closed() bool
-	Ended() bool   // nothing is handed out any more
-	Awaited() bool // a call waits for a URL
-	Limit() int64  // bytes of URLs that may be in memory
-	Dispatch()
-	Emit(e event.Event)
-	Lost(err error)             // the Spill may have to be opened again
+	ledger.Present
+	Token() uint64              // of the last lease
+	Ended() bool                // nothing is handed out any more
+	Awaited() bool              // a call waits for a URL
 	Fault(err error, once bool) // for the next call of Next; once: unless another waits for one
 
 	ReadRows(of []*mercator.Absentee) error // called without the lock
 }
 
-// Config is what a Reader works with.
-type Config struct {
-	Mu       *watchlock.Mutex
-	Core     *mercator.Core
-	Ledger   *ledger.Ledger
-	Found    *found.Found
-	Notes    *timed.Notes
-	Spill    storage.Spill
-	Life     context.Context // ends when no call waits for the Spill any more
-	KeepOpen bool
-	NoDedup  bool
-}
-
 // Reader reads timed blocks.
 type Reader struct {
-	Config
+	*found.Found
+	KeepOpen bool
+	NoDedup  bool
+
 	up   Frontier
 	one  chan struct{} // holds an element while a block is read; the lock is taken after it
 	wake chan struct{} // has a token when blocks should be read
 }
 
 // New returns a Reader. It begins with what became due while the store was closed.
-func New(c Config, up Frontier) *Reader {
-	r := &Reader{Config: c, up: up, one: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+func New(f *found.Found, up Frontier) *Reader {
+	r := &Reader{Found: f, up: up, one: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 	r.wake <- struct{}{}
 	return r
 }
@@ -406,3 +391,56 @@ func (r *Reader) ReadOutdated() {
 }
 
 func isCorrupt(err error) bool { return errors.As(err, new(*storage.CorruptError)) }
+
+// EachTimed calls fn, without the lock, with the records in timed blocks that are wanted and neither
+// finished nor superseded, until it returns false. It skips damaged blocks, which their reader reports.
+// moved reports that it skipped others because their records have come into memory or are finished.
+func (r *Reader) EachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error) {
+	for _, it := range blocks {
+		if err := ctx.Err(); err != nil {
+			return moved, err
+		}
+		found, err := patience.Ask(ctx, r.Life, func() ([]timed.Loaded, error) { return r.unread(it, wanted) })
+		if err == nil && len(found) == 0 {
+			continue
+		}
+		r.Mu.Lock()
+		closed, gone := r.up.Closed(), !r.Core.Timed.Has(it.ID)
+		if err == nil {
+			found = slices.DeleteFunc(found, func(x timed.Loaded) bool {
+				return r.Core.Blocks.IsBuried(it.ID, x.Pos) || r.Core.Deleted(x.Host, x.Crawl, x.Seq) || r.supersededBody(&x)
+			})
+		}
+		r.Mu.Unlock()
+		switch {
+		case closed:
+			return moved, storage.ErrClosed
+		case gone:
+			moved = true
+			continue
+		case isCorrupt(err):
+			continue
+		case err != nil:
+			return moved, err
+		}
+		for i := range found {
+			if !fn(&found[i]) {
+				return moved, nil
+			}
+		}
+	}
+	return moved, nil
+}
+
+// supersededBody reports whether a Force has replaced a record whose mark is unknown.
+func (r *Reader) supersededBody(x *timed.Loaded) bool {
+	if r.Notes.Len() == 0 {
+		return false
+	}
+	b, err := record.Decode(x.Body)
+	if err != nil {
+		return false
+	}
+	x.Mark = r.Found.Mark(x.Host, x.Crawl, string(b.URL))
+	return r.Found.Superseded(x)
+}
