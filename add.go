@@ -347,7 +347,7 @@ func (s *shard) prepareAs(o *op, n *ledger.Entry, e *Entry, h *History, fails in
 	case e.Finished:
 		n.Due = instant.Never
 	case !e.NotBefore.IsZero():
-		n.Due = s.dueDate(e.NotBefore)
+		n.Due = s.clock.Due(e.NotBefore)
 	}
 	if n.Hint = e.Hint && !s.opts.NoDedup; n.Hint {
 		n.News = instant.Millis(e.NotBefore)

@@ -32,7 +32,7 @@ func (s *shard) leaseLocked(l *Lease, qid uint32) {
 // setDue sets the time at which the host of a lease might be contacted.
 func (s *shared) setDue(l *Lease, due int64) {
 	if due > 0 {
-		l.Due = s.wall(due)
+		l.Due = s.clock.Wall(due)
 	}
 }
 
@@ -40,7 +40,7 @@ func (s *shared) setDue(l *Lease, due int64) {
 func (s *shard) newLeaseLocked(l *Lease, id uint32) {
 	r := s.core.Leases.At(id)
 	h := s.core.Hosts.At(r.Host)
-	l.LeasedAt, l.Deadline = s.wall(r.LeasedAt), s.wall(r.Deadline)
+	l.LeasedAt, l.Deadline = s.clock.Wall(r.LeasedAt), s.clock.Wall(r.Deadline)
 	l.Attempt = 1
 	l.token, l.record, l.moment, l.bundle = r.Token, id, r.LeasedAt, r.Bundle
 	if r.Bundle != 0 {

@@ -75,7 +75,7 @@ func newClock(c Clock) *clock.Clock {
 }
 
 // Now is the time of day by Options.Clock, which what is stored and reported follows.
-func (f *Frontier) Now() time.Time { return f.wall(f.moment()) }
+func (f *Frontier) Now() time.Time { return f.clock.Wall(f.moment()) }
 
 // moment is the time since Open for callers without f.mu. It never decreases, and f.wall
 // converts it to the time that the clock shows.
@@ -119,12 +119,6 @@ func (f *Frontier) lookAtClockLocked() {
 		f.clockSteppedLocked(change.Step)
 	}
 }
-
-func (s *shared) wall(moment int64) time.Time { return s.clock.Wall(moment) }
-func (s *shared) owed(t time.Time) int64      { return s.clock.Moment(t) }
-func (s *shared) date(t time.Time) int64      { return s.clock.Date(t) }
-func (s *shared) dueDate(t time.Time) int64   { return s.clock.Due(t) }
-func (s *shared) day(date int64) time.Time    { return s.clock.Day(date) }
 
 // A finished URL that is kept is one scheduled for a date that never comes, instant.Never.
 // All other due dates are before.

@@ -11,9 +11,11 @@ import (
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/ledger"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/room"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/internal/view"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -106,7 +108,16 @@ func (f inside) SweepInSteps(step func(steps int) (done, wait bool)) bool {
 	return f.sweepInSteps(step)
 }
 
-func (f inside) WalkAndUnlock(w *fifo.Walk, rest func()) { f.walkHostAndUnlock(w, rest) }
+// WalkAndUnlock walks a host in steps of view.AtOnce, and calls rest without the lock between them.
+func (f inside) WalkAndUnlock(w *fifo.Walk, rest func()) {
+	for f.core.Fifo.Step(w, view.AtOnce) && !f.closed {
+		f.mu.Unlock()
+		rest()
+		f.mu.Lock()
+	}
+	f.core.EndWalk(w)
+	f.mu.Unlock()
+}
 
 func (f inside) Guard(who, host string, code func()) bool { return f.guard(who, host, code) }
 
@@ -143,4 +154,12 @@ func (f inside) Fault(err error, once bool) {
 	}
 }
 
-func (f inside) ReadRows(of []*mercator.Absentee) error { return f.readRows(of) }
+// ReadRows reads the rows of hosts.
+func (f inside) ReadRows(hosts []*mercator.Absentee) error {
+	for _, a := range hosts {
+		if err := f.readRow(patience.Forever, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

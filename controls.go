@@ -34,21 +34,21 @@ func (f *Frontier) Rule(s scope.Scope) (Rule, bool) {
 		r := ruleOfCrawl(f.controls.Crawl(id))
 		return r, r != Rule{}
 	}
-	r, ok := f.controls.Exactly(f.scopeSeen(s).Hosts(), f.date(f.opts.Clock.Now()))
+	r, ok := f.controls.Exactly(f.scopeSeen(s).Hosts(), f.clock.Date(f.opts.Clock.Now()))
 	return ruleIn(r), ok
 }
 
 // RuleOf returns the rule in effect for a host: each setting comes from the most specific
 // scope that sets it. Fields that no scope sets are zero: Options apply.
 func (f *Frontier) RuleOf(host string) Rule {
-	return ruleIn(f.controls.Effective(f.hostSeen(host), f.date(f.opts.Clock.Now())))
+	return ruleIn(f.controls.Effective(f.hostSeen(host), f.clock.Date(f.opts.Clock.Now())))
 }
 
 // Rules returns all rules of hosts as they are when the loop begins: that of scope.All, then
 // those of domains and hosts in domain order. A crawl has its own: see Rule.
 func (f *Frontier) Rules() iter.Seq2[scope.Scope, Rule] {
 	return func(yield func(scope.Scope, Rule) bool) {
-		for r := range f.controls.All(f.date(f.opts.Clock.Now())) {
+		for r := range f.controls.All(f.clock.Date(f.opts.Clock.Now())) {
 			if !yield(scope.Of(r.Scope), ruleIn(r)) {
 				return
 			}
@@ -160,7 +160,7 @@ func (f *Frontier) changeRule(what string, s scope.Scope, change func(*Rule) err
 		f.mu.Unlock()
 		return err
 	}
-	if err := f.checkRule(s, &r, f.wall(f.last)); err != nil {
+	if err := f.checkRule(s, &r, f.clock.Wall(f.last)); err != nil {
 		f.mu.Unlock()
 		return fmt.Errorf("frontier: %s of %v: %w", what, s, err)
 	}

@@ -110,16 +110,6 @@ func (s *shard) readHosts(o *op) error {
 	return nil
 }
 
-// readRows reads the rows of hosts.
-func (s *shard) readRows(hosts []*mercator.Absentee) error {
-	for _, a := range hosts {
-		if err := s.readRow(patience.Forever, a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // The memory of a frontier with a Spill is shared by URLs and the marks of popular URLs.
 
 const (

@@ -211,7 +211,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.riser, _ = o.Prioritizer.(Riser)
 	if !o.ContactedAt.IsZero() {
-		f.core.Reopen(f.owed(o.ContactedAt))
+		f.core.Reopen(f.clock.Moment(o.ContactedAt))
 	}
 	f.ledger = ledger.New(ledger.Config{
 		Mu: &f.mu, Core: f.core, Known: &f.known, Notes: &f.notes, Spill: o.Spill, MaxLog: move.MaxLog(o.MemoryBudget), HostNames: f.hostNames, Logger: o.Logger,
@@ -510,7 +510,7 @@ func (f *Frontier) saveClocks() error {
 		for id, more := uint32(1), true; more; {
 			f.mu.Lock()
 			now := f.nowLocked()
-			b := &storage.Batch{Time: instant.Millis(f.wall(now))}
+			b := &storage.Batch{Time: instant.Millis(f.clock.Wall(now))}
 			for n := 0; n < clocksAtOnce && id <= step.top(); n, id = n+1, id+1 {
 				if r, ok := step.row(id, now); ok {
 					b.Rows = append(b.Rows, r)
@@ -525,7 +525,7 @@ func (f *Frontier) saveClocks() error {
 	}
 	f.mu.Lock()
 	b := &storage.Batch{
-		Time: instant.Millis(f.wall(f.nowLocked())),
+		Time: instant.Millis(f.clock.Wall(f.nowLocked())),
 		Rows: append(f.core.Limits.Rows(), f.ledger.MetaRow(true)),
 		Drop: f.core.Blocks.TakeDrops(),
 	}

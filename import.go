@@ -157,7 +157,7 @@ func (im *intake) Group(name string, due int64) error {
 		after(nil)
 		return err
 	}
-	at := min(f.owed(instant.FromMillis(due)), f.last+int64(maxDelay))
+	at := min(f.clock.Moment(instant.FromMillis(due)), f.last+int64(maxDelay))
 	if due == 0 || at <= f.last {
 		f.mu.Unlock()
 		after(nil)
@@ -167,7 +167,7 @@ func (im *intake) Group(name string, due int64) error {
 	c.PostponeGroup(c.GroupOf(name), at)
 	o := newOp()
 	if f.opts.Spill != nil {
-		o.Rows = append(o.Rows, f.controls.GroupRow(name, instant.Millis(f.wall(at))))
+		o.Rows = append(o.Rows, f.controls.GroupRow(name, instant.Millis(f.clock.Wall(at))))
 	}
 	im.submitAndUnlock(o, after)
 	return nil
@@ -262,7 +262,7 @@ func (im *intake) StartAt(until int64) error {
 		return nil
 	}
 	f.lock()
-	at := min(f.owed(instant.FromMillis(until)), f.last+int64(maxDelay))
+	at := min(f.clock.Moment(instant.FromMillis(until)), f.last+int64(maxDelay))
 	if f.closed || at <= f.last || at <= f.core.StartsAt {
 		f.mu.Unlock()
 		return nil

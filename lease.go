@@ -95,7 +95,7 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	}
 	r.Deadline = f.nowLocked() + int64(d)
 	f.core.Expiry.Fix(int(r.Pos), r.Deadline)
-	l.Deadline = f.wall(r.Deadline)
+	l.Deadline = f.clock.Wall(r.Deadline)
 	f.dispatchLocked() // it may end before what the timer waits for
 	return nil
 }

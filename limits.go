@@ -64,7 +64,7 @@ func (s *shard) limitTurnedLocked(of limit.Subject, turn quota.Turn, what string
 	case turn == quota.Lifted:
 		e.Kind, e.Reason = event.LimitLifted, ""
 	case until != instant.Never:
-		e.Until = s.wall(s.core.Moment(until))
+		e.Until = s.clock.Wall(s.core.Moment(until))
 	}
 	s.emitLocked(e)
 }

@@ -40,8 +40,8 @@ func (f inside) Alive() error {
 
 func (f inside) Core() *mercator.Core        { return f.core }
 func (f inside) Abandoned() context.Context  { return f.abandoned }
-func (f inside) Wall(moment int64) time.Time { return f.wall(moment) }
-func (f inside) Day(date int64) time.Time    { return f.day(date) }
+func (f inside) Wall(moment int64) time.Time { return f.clock.Wall(moment) }
+func (f inside) Day(date int64) time.Time    { return f.clock.Day(date) }
 func (f inside) Options() *Options           { return &f.opts }
 func (f inside) Ranges() *view.Ranges        { return &f.urlRanges }
 
@@ -204,15 +204,4 @@ func (f inside) ReadCounted(load func() error, look func()) error {
 		f.mu.Unlock()
 		return err
 	})
-}
-
-// walkHostAndUnlock walks a host in steps of view.AtOnce, and calls rest without the lock between them.
-func (s *shard) walkHostAndUnlock(w *fifo.Walk, rest func()) {
-	for s.core.Fifo.Step(w, view.AtOnce) && !s.closed {
-		s.mu.Unlock()
-		rest()
-		s.mu.Lock()
-	}
-	s.core.EndWalk(w)
-	s.mu.Unlock()
 }

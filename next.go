@@ -139,7 +139,7 @@ func (f *Frontier) tryNext(ctx context.Context, t *taking) (l Lease, at time.Tim
 		next = min(next, f.last+sweepTime)
 	}
 	if next != instant.Never {
-		at = f.wall(next)
+		at = f.clock.Wall(next)
 	}
 	return l, at, false, ErrNotDue
 }
@@ -426,7 +426,7 @@ func (f *Frontier) companyLocked(t *taking, l *Lease) {
 	if t.Lease > 0 {
 		r.Deadline = r.LeasedAt + int64(t.Lease)
 		f.core.Expiry.Fix(int(r.Pos), r.Deadline)
-		l.Deadline = f.wall(r.Deadline)
+		l.Deadline = f.clock.Wall(r.Deadline)
 	}
 	i, n := len(t.leases), min(t.PerHost, t.Max-len(t.leases)-t.loads)-1
 	t.leases = append(t.leases, *l)
@@ -461,7 +461,7 @@ func (f *Frontier) setGap(l *Lease) {
 	if l.Gap == 0 {
 		return
 	}
-	o := Outcome{Ended: f.wall(f.moment())}
+	o := Outcome{Ended: f.clock.Wall(f.moment())}
 	gap := max(delayBy(f.delayOf(l.Host), l.Host, o), int64(l.Gap-leastGap))
 	if l.Group != "" {
 		d, ok := f.controls.Group(l.Group).Policy.(DelayPolicy)

@@ -73,7 +73,7 @@ func (s *shared) endOf(l *Lease, ended time.Time, now int64) int64 {
 	if ended.IsZero() || s.clock.MovedSince(l.moment) && ended == ended.Round(0) {
 		return now
 	}
-	at := s.owed(ended)
+	at := s.clock.Moment(ended)
 	if at < l.moment-10*clock.LeastStep {
 		return now // by another clock than ours: when in doubt, wait
 	}
@@ -85,9 +85,9 @@ func (s *shared) endOf(l *Lease, ended time.Time, now int64) int64 {
 func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 	o := &p.outcome
 	p.end, p.hostGap = f.endOf(l, o.Ended, now), -1
-	o.Ended = f.wall(p.end)
+	o.Ended = f.clock.Wall(p.end)
 	if !o.Next.IsZero() {
-		p.next = f.dueDate(o.Next)
+		p.next = f.clock.Due(o.Next)
 	}
 	if o.Duration <= 0 {
 		o.Duration = time.Duration(p.end - l.moment)
@@ -121,7 +121,7 @@ func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 		case !o.Next.IsZero():
 			p.due = p.next
 		default:
-			p.due = f.dueDate(o.Ended.Add(min(max(0, wait), maxDelay)))
+			p.due = f.clock.Due(o.Ended.Add(min(max(0, wait), maxDelay)))
 		}
 	} else if !o.Next.IsZero() {
 		p.stays, p.due = true, p.next
@@ -146,7 +146,7 @@ func (s *shared) schedule(p *plan, v Visit) {
 	due, state := s.opts.Scheduler.Next(v)
 	p.state, p.asked = state, true
 	if !due.IsZero() {
-		p.stays, p.due = true, s.dueDate(due)
+		p.stays, p.due = true, s.clock.Due(due)
 	}
 }
 
@@ -200,7 +200,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	x := f.core.ClocksAfter(l.Host, p.contact())
 	due, why := x.Due()
 	if out.RetryAfter >= longRetryAfter {
-		f.emitLocked(event.Event{Kind: event.HostBlocked, Host: string(c.Name(h)), Until: f.wall(due), Reason: "Retry-After"})
+		f.emitLocked(event.Event{Kind: event.HostBlocked, Host: string(c.Name(h)), Until: f.clock.Wall(due), Reason: "Retry-After"})
 	}
 	switch {
 	case l.Record == 0:

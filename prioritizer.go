@@ -160,7 +160,7 @@ func (f *Frontier) putOff(l *Lease) bool {
 		return false
 	}
 	moment := f.moment()
-	now := f.wall(moment)
+	now := f.clock.Wall(moment)
 	asked := false
 	defer func() {
 		if !asked { // it panics: the lease is not handed out
@@ -236,7 +236,7 @@ func (f inside) Answer(x *found.Scheduled) (next ledger.Entry, other bool) {
 	was := b
 	b.Weight = hint.Heavier(b.Weight, x.Hint.Weight)
 	b.Depth = min(b.Depth, x.Hint.Depth)
-	at := f.day(x.At)
+	at := f.clock.Day(x.At)
 	known := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight, NotBefore: at, Meta: b.Meta, Crawl: x.Crawl}
 	if b.Named {
 		known.Host = x.Host
@@ -266,9 +266,9 @@ func (f inside) Answer(x *found.Scheduled) (next ledger.Entry, other bool) {
 	}
 	next = ledger.Entry{Index: -1, Hash: f.core.HashOf(x.Host), Host: x.Host, Crawl: x.Crawl, Priority: p, Due: x.At, ForcedAt: x.Seq}
 	if !due.Equal(at) {
-		next.Due = f.dueDate(due)
+		next.Due = f.clock.Due(due)
 	}
-	if next.Due <= f.date(now) {
+	if next.Due <= f.clock.Date(now) {
 		next.Due = 0
 	}
 	other = next.Due != x.At || p != x.Priority || b.Weight != was.Weight || b.Depth != was.Depth ||

@@ -158,7 +158,7 @@ func goldenHosts(t *testing.T, put func(string, storage.Row)) {
 		Probes: 5, Usual: 6, Kind: uint8(FailureTooMany),
 	})
 	put("host", f.core.HostRow(id, due, mercator.WhyQuarantine))
-	c.Book(f.token).RestoreHost(id, row.Usage{Since: instant.Millis(f.day(c.Date(0))), Served: 200, Bytes: 1 << 40, Errors: 3}, c.Date(0))
+	c.Book(f.token).RestoreHost(id, row.Usage{Since: instant.Millis(f.clock.Day(c.Date(0))), Served: 200, Bytes: 1 << 40, Errors: 3}, c.Date(0))
 	host.Set(mercator.Counted)
 	put("host", f.core.HostRow(id, due, mercator.WhyQuarantine))
 	c.Limits.Forget(id)

@@ -50,10 +50,10 @@ func (s *shard) tellTroubleLocked(h *mercator.Host, old, t *trouble.State, own b
 	case t.Lost(&s.core.Cfg.Quarantine) && !old.Lost(&s.core.Cfg.Quarantine):
 		e.Kind, e.Count = event.HostGivenUp, int64(h.Waiting)+int64(btoi(own))
 		e.Reason = fmt.Sprintf("%d probes failed", t.Probes-1)
-		e.Until = s.wall(s.last + int64(s.core.Cfg.Quarantine.Interval(t.Probes)))
+		e.Until = s.clock.Wall(s.last + int64(s.core.Cfg.Quarantine.Interval(t.Probes)))
 	case t.Probes > 0 && old.Probes == 0:
 		e.Kind, e.Count = event.HostQuarantined, int64(t.Fails)
-		e.Until = s.wall(s.last + int64(s.core.Cfg.Quarantine.Interval(t.Probes)))
+		e.Until = s.clock.Wall(s.last + int64(s.core.Cfg.Quarantine.Interval(t.Probes)))
 	case t.Step > old.Step:
 		e.Kind, e.Count = event.HostBackedOff, int64(t.Step)
 	case t.Probes == 0 && old.Probes > 0, t.Step == 0 && old.Step > 0:

@@ -193,7 +193,7 @@ func (s *shard) tellWaitLocked(now int64) (again int64) {
 		c.Quiet.Told = true
 		e := event.Event{Kind: event.Idle, Count: n, Reason: fmt.Sprintf("%d scheduled, %d held back", c.Stats.Scheduled, c.WithheldURLs())}
 		if next != instant.Never {
-			e.Until = s.wall(next)
+			e.Until = s.clock.Wall(next)
 		}
 		s.emitLocked(e)
 	}
@@ -302,7 +302,7 @@ func (q *events) wanted() bool { return q.handler != nil || q.logger != nil }
 // emitLocked reports an event; its time is now.
 func (s *shard) emitLocked(e event.Event) {
 	if s.events.wanted() && (e.Kind != event.StoreError || s.events.failed.News(e.Reason, s.clock.Elapsed(), storeQuiet)) {
-		e.Time = s.wall(s.last)
+		e.Time = s.clock.Wall(s.last)
 		s.events.queue.Put(e)
 	}
 }
