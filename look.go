@@ -6,7 +6,6 @@ package frontier
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/gather"
@@ -38,12 +37,10 @@ func (f inside) Alive() error {
 	return nil
 }
 
-func (f inside) Core() *mercator.Core        { return f.core }
-func (f inside) Abandoned() context.Context  { return f.abandoned }
-func (f inside) Wall(moment int64) time.Time { return f.clock.Wall(moment) }
-func (f inside) Day(date int64) time.Time    { return f.clock.Day(date) }
-func (f inside) Options() *Options           { return &f.opts }
-func (f inside) Ranges() *view.Ranges        { return &f.urlRanges }
+func (f inside) Core() *mercator.Core       { return f.core }
+func (f inside) Abandoned() context.Context { return f.abandoned }
+func (f inside) Options() *Options          { return &f.opts }
+func (f inside) Ranges() *view.Ranges       { return &f.urlRanges }
 
 func (f inside) HostSeen(name string) string         { return f.hostSeen(name) }
 func (f inside) Seen(s scope.Scope) row.Scope        { return f.scopeSeen(s).Hosts() }

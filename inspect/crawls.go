@@ -208,7 +208,7 @@ func (v *Inspector) Group(name string) (Group, bool) {
 	g := c.Groups.At(id)
 	x.Hosts, x.Leased, x.Queued = int(g.Members), int(g.Used), int(g.Waits)
 	if g.Free > 0 {
-		x.Due = v.f.Wall(g.Free)
+		x.Due = v.f.Core().Clock.Wall(g.Free)
 	}
 	return x, x.Settings != frontier.GroupSettings{} || g.Members > 0 || g.Used > 0 || c.SlotsOf(id).Last() > v.f.Last()
 }
@@ -234,9 +234,9 @@ func (v *Inspector) used(u limit.Used) Used {
 	if u == (limit.Used{}) {
 		return Used{}
 	}
-	out := Used{Served: u.Served, Bytes: u.Bytes, Errors: u.Errors, Since: v.f.Day(u.Since)}
+	out := Used{Served: u.Served, Bytes: u.Bytes, Errors: u.Errors, Since: v.f.Core().Clock.Day(u.Since)}
 	if u.Until != instant.Never {
-		out.Until = v.f.Day(u.Until)
+		out.Until = v.f.Core().Clock.Day(u.Until)
 	}
 	return out
 }

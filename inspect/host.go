@@ -63,7 +63,7 @@ func (v *Inspector) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming,
 	for _, h := range v.describe(names) {
 		u := Upcoming{Host: h}
 		if at := due[h.Host]; at > 0 {
-			u.Due = v.f.Wall(at)
+			u.Due = v.f.Core().Clock.Wall(at)
 		}
 		if urls {
 			switch ok, err := v.firstURL(ctx, &u); {
@@ -364,20 +364,20 @@ func (v *Inspector) hostLocked(id uint32) Host {
 		}
 	}
 	for l := range c.LeasesOf(id) {
-		if at := v.f.Wall(c.Leases.At(l).Deadline); x.Leased == 0 || at.Before(x.Deadline) {
+		if at := v.f.Core().Clock.Wall(c.Leases.At(l).Deadline); x.Leased == 0 || at.Before(x.Deadline) {
 			x.Deadline = at
 		}
 		x.Leased++
 	}
 	x.Awaited = h.Wanted
 	if h.Due > 0 {
-		x.Due = v.f.Wall(h.Due)
+		x.Due = v.f.Core().Clock.Wall(h.Due)
 	}
 	if h.Group != 0 {
 		g := c.Groups.At(h.Group)
 		x.Group = c.GroupName(g)
 		if g.Free > 0 {
-			x.GroupDue = v.f.Wall(g.Free)
+			x.GroupDue = v.f.Core().Clock.Wall(g.Free)
 		}
 	}
 	x.Rule = v.f.RuleFor(x.Host)
@@ -392,7 +392,7 @@ func (v *Inspector) hostLocked(id uint32) Host {
 	why, until := c.Reason(id, v.f.Last())
 	x.Reason = Reason(why)
 	if until != instant.Never {
-		x.Until = v.f.Wall(until)
+		x.Until = v.f.Core().Clock.Wall(until)
 	}
 	return x
 }
@@ -406,14 +406,14 @@ func (v *Inspector) dormantLocked(a *mercator.Absentee) (Host, bool) {
 	}
 	x.CrawlDelay, x.Standing = time.Duration(a.State.CrawlDelay)*time.Millisecond, int(a.State.Standing)
 	if due, _ := v.f.Core().DueOfRow(&a.State, v.f.Last()); due > 0 {
-		x.Due = v.f.Wall(due)
+		x.Due = v.f.Core().Clock.Wall(due)
 	}
 	t := v.f.TroubleOfRow(&a.State)
 	x.Backoff = backoff(v.f.Core(), &t)
 	x.Used = v.used(v.f.Core().Limits.StoredUsed(a.Host, a.State.Used, v.f.Core().Date(v.f.Last())))
 	x.Group = a.State.Group
 	if id := v.f.Core().GroupNamed(x.Group); id != 0 && v.f.Core().Groups.At(id).Free > 0 {
-		x.GroupDue = v.f.Wall(v.f.Core().Groups.At(id).Free)
+		x.GroupDue = v.f.Core().Clock.Wall(v.f.Core().Groups.At(id).Free)
 	}
 	return x, true
 }
@@ -431,7 +431,7 @@ func (v *Inspector) countScheduled(ctx context.Context, x *Host, blocks []timehe
 		return true
 	})
 	if err == nil && x.Scheduled > 0 {
-		x.Reason, x.Until = ReasonNotBefore, v.f.Day(first)
+		x.Reason, x.Until = ReasonNotBefore, v.f.Core().Clock.Day(first)
 	}
 	return moved, err
 }

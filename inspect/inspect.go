@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/fifo"
@@ -54,19 +53,14 @@ func Of[T any](f any) (x T, err error) {
 
 // source is a frontier from inside. What Core returns mostly needs the lock.
 type source interface {
-	LockOpen() error         // for a look while the frontier is open
-	LockAdvancedOpen() error // and after the clocks that have run out were dealt with
+	gather.Locker
+	LockAdvancedOpen() error // after the clocks that have run out were dealt with, while the frontier is open
 	LockAdvanced()           // also when it is closed
-	Lock()                   // as it is
-	Unlock()
-	Yield() // gives the lock up for a moment
+	Yield()                  // gives the lock up for a moment
 
 	Core() *mercator.Core
-	Last() int64                // the present time; with the lock
 	Closed() bool               // with the lock
 	Abandoned() context.Context // ends when no call waits for the Spill any more
-	Wall(moment int64) time.Time
-	Day(date int64) time.Time
 	Options() *frontier.Options
 	Ranges() *view.Ranges
 

@@ -92,11 +92,11 @@ func (s *urlSearch) status() Status {
 	x.Entry, x.Attempt, x.History = s.f.Described(s.Body, s.Host, s.Crawl)
 	switch {
 	case s.State == view.Leased:
-		x.State, x.Until = URLLeased, s.f.Wall(s.At)
+		x.State, x.Until = URLLeased, s.f.Core().Clock.Wall(s.At)
 	case s.State == view.Scheduled && s.At == instant.Never:
 		x.State, x.Entry.Finished = URLFinished, true
 	case s.State == view.Scheduled:
-		x.State, x.Until = URLScheduled, s.f.Day(s.At)
+		x.State, x.Until = URLScheduled, s.f.Core().Clock.Day(s.At)
 	}
 	return x
 }

@@ -5,8 +5,8 @@ package main
 
 import (
 	"context"
+	"embed"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -22,59 +22,9 @@ import (
 const completing = "__complete"
 
 // scripts are the shells' scripts, by shell. Without candidates they offer files.
-var scripts = map[string]string{
-	"bash": `# To load: eval "$(frontier completion bash)", in ~/.bashrc for all shells.
-_frontier() {
-	local IFS=$'\n' line=${COMP_LINE:0:COMP_POINT} words found before
-	IFS=$' \t\n' read -ra words <<<"$line"
-	[[ $line == *[[:blank:]] ]] && words+=("")
-	before=${words[${#words[@]} - 1]}
-	before=${before%"${before##*[:=]}"} # bash replaces what is behind these
-	mapfile -t found < <(frontier ` + completing + ` "${words[@]:1}" 2>/dev/null)
-	found=("${found[@]%%$'\t'*}")
-	COMPREPLY=("${found[@]#"$before"}")
-}
-complete -o bashdefault -o default -F _frontier frontier
-`,
-	"zsh": `#compdef frontier
-# To load: source <(frontier completion zsh), behind compinit in ~/.zshrc.
-_frontier() {
-	local line
-	local -a found shown
-	for line in "${(@f)$(frontier ` + completing + ` "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
-		[[ -n $line ]] || continue
-		found+=("${line%%$'\t'*}")
-		shown+=("${line/$'\t'/  -- }")
-	done
-	if (( $#found )); then compadd -l -d shown -a found; else _files; fi
-}
-if [[ $funcstack[1] == _frontier ]]; then _frontier "$@"; else compdef _frontier frontier; fi
-`,
-	"fish": `# To load: frontier completion fish | source, in ~/.config/fish/config.fish for all shells.
-function __frontier_complete
-	set -l found (frontier ` + completing + ` (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
-	if test (count $found) -gt 0
-		printf '%s\n' $found
-	else
-		__fish_complete_path (commandline -ct)
-	end
-end
-complete -c frontier -e
-complete -c frontier -f -a '(__frontier_complete)'
-`,
-	"pwsh": `# To load: frontier completion pwsh | Out-String | Invoke-Expression
-Register-ArgumentCompleter -Native -CommandName frontier -ScriptBlock {
-	param($word, $line, $at)
-	$words = @($line.CommandElements | Select-Object -Skip 1 | ForEach-Object { "$_" })
-	if ($word -eq '') { $words += '' }
-	frontier ` + completing + ` @words 2>$null | ForEach-Object {
-		$name, $means = $_ -split "` + "`t" + `", 2
-		if (-not $means) { $means = $name }
-		[System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $means)
-	}
-}
-`,
-}
+//
+//go:embed completion
+var scripts embed.FS
 
 // shells are the shells with a script.
 var shells = []string{"bash", "zsh", "fish", "pwsh"}
@@ -83,11 +33,11 @@ func completionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "completion", ArgsUsage: strings.Join(shells, "|"), Usage: "write the completions for a shell",
 		Action: func(_ context.Context, cmd *cli.Command) error {
-			script, ok := scripts[cmd.Args().First()]
-			if !ok || cmd.NArg() > 1 {
+			script, err := scripts.ReadFile("completion/" + cmd.Args().First())
+			if err != nil || cmd.NArg() > 1 {
 				return usageError("completion: for which shell? Want one of bash, zsh, fish and pwsh")
 			}
-			_, err := io.WriteString(cmd.Root().Writer, script)
+			_, err = cmd.Root().Writer.Write(script)
 			return err
 		},
 	}
