@@ -8,6 +8,7 @@ package frontier
 
 import (
 	"context"
+	"errors"
 	"math/bits"
 	"strings"
 	"time"
@@ -130,10 +131,10 @@ func (f *Frontier) loaded(g *grant, job *loadJob, records []fifo.Loaded, err err
 	now := f.nowLocked()
 	f.readEndedLocked()
 	if err != nil {
-		if isCorrupt(err) {
+		if errors.As(err, new(*CorruptError)) {
 			f.core.Abandon(job.Queue, job.Load)
 		}
-		f.storeFailedLocked(err)
+		inside{f}.Lost(err)
 		f.core.Unload(job.Host, now)
 		f.dispatchLocked()
 		g.err = err

@@ -82,9 +82,6 @@ func (f inside) Limit() int64                    { return f.residentLimitLocked(
 func (f inside) Share()                          { f.sharePopularLocked() }
 func (f inside) Emit(e event.Event)              { f.emitLocked(e) }
 func (f inside) Sweep(ds ...*tombstone.Deletion) { f.startSweepLocked(ds...) }
-func (f inside) Failed(err error)                { f.commitFailedLocked(err) }
-func (f inside) Lost(err error)                  { f.storeFailedLocked(err) }
-func (f inside) Works()                          { f.storeWorksLocked() }
 
 // Report emits an event of the Spill's.
 func (f inside) Report(what string, err error) {
@@ -96,17 +93,11 @@ func (f inside) Go(walk func())  { f.sweepers.Go(walk) }
 func (f inside) LockOpen() error { return f.lockOpen() }
 func (f inside) LockPresent()    { f.lock() }
 
-func (f inside) LockWithHost(ctx context.Context, host string) error {
-	return f.lockWithHost(ctx, host)
-}
+func (f inside) LockWithHost(ctx context.Context, host string) error { return f.lockWithHost(ctx, host) }
 
-func (f inside) Load(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
-	return f.readFor(ctx, p, want)
-}
+func (f inside) Load(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) { return f.readFor(ctx, p, want) }
 
-func (f inside) SweepInSteps(step func(steps int) (done, wait bool)) bool {
-	return f.sweepInSteps(step)
-}
+func (f inside) SweepInSteps(step func(steps int) (done, wait bool)) bool { return f.sweepInSteps(step) }
 
 // WalkAndUnlock walks a host in steps of view.AtOnce, and calls rest without the lock between them.
 func (f inside) WalkAndUnlock(w *fifo.Walk, rest func()) {
@@ -141,7 +132,6 @@ func (f inside) LockWithHosts(of []ledger.Entry) error {
 }
 
 func (f inside) ListTimed() *timed.List { return f.reader.List() }
-
 func (f inside) ReadTimed(block uint32) (more bool) { return f.reader.ReadFor(block) }
 
 func (f inside) Token() uint64 { return f.token }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/control"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/mercator"
+	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/scope"
 )
@@ -186,7 +187,7 @@ func (f *Frontier) changeRule(what string, s scope.Scope, change func(*Rule) err
 // beginRuleLocked makes o set the rule of a scope, which was checked.
 func (f *Frontier) beginRuleLocked(o *op, s scope.Scope, r *Rule) {
 	if id, ok := s.Crawl(); ok {
-		x := &row.Crawl{ID: id, CrawlSettings: r.ofCrawl()}
+		x := &row.Crawl{ID: id, CrawlSettings: row.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == scope.On, Limits: quota.Limits(r.Limits)}}
 		o.Rows = append(o.Rows, f.controls.BeginCrawl(x, f.token, f.last)...)
 		o.Rule = func() { f.controls.EnforceCrawl(x, f.token, f.last) }
 		o.Unrule = func() { f.controls.DropCrawl(x) }

@@ -121,12 +121,6 @@ func (f *Frontier) orphans(o *op, l *Lease, links []Entry) {
 	}
 }
 
-// needsNoCommitLocked reports whether a completion that has ended in memory changes nothing on disk,
-// and depends on nothing that is on its way there: an outlink may be known by a commit that fails yet.
-func (f *Frontier) needsNoCommitLocked(job *op, p *plan) bool {
-	return job.empty() && (len(p.outcome.Add) == 0 || !f.ledger.Busy())
-}
-
 // doneLate finishes a completion whose caller no longer waits. It takes copies: Done's values stay off the heap.
 func (f *Frontier) doneLate(job *op, l Lease, p plan) {
 	f.guard("the code that a completion calls", l.Host, func() {
@@ -416,7 +410,7 @@ func (f *Frontier) endYieldingLocked(l *Lease, x *ending) {
 		x.refused, lost = lostByCode(x.job.refused)
 		x.bad = errors.Join(x.bad, lost)
 	}
-	if f.needsNoCommitLocked(x.job, &x.plan) {
+	if x.job.empty() && (len(x.plan.outcome.Add) == 0 || !f.ledger.Busy()) { // an outlink may be known by a commit that fails yet
 		return
 	}
 	if x.forces = len(x.job.forced) > 0; x.forces {

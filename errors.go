@@ -195,6 +195,3 @@ func (e *PriorityError) Error() string {
 
 // CorruptError reports a stored record or file that cannot be read: see storage.CorruptError.
 type CorruptError = storage.CorruptError
-
-// isCorrupt reports whether an error is, or wraps, a *CorruptError.
-func isCorrupt(err error) bool { return errors.As(err, new(*CorruptError)) }

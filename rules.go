@@ -87,7 +87,7 @@ func ruleIn(x control.Rule) Rule {
 	return r
 }
 
-// ruleOfCrawl is a crawl's settings as Rule returns them.
+// ruleOfCrawl is a crawl's settings as Rule returns them: see beginRuleLocked.
 func ruleOfCrawl(s row.CrawlSettings) Rule {
 	r := Rule{Limits: scope.Limits(s.Limits)}
 	if s.Weight != 1 {
@@ -97,11 +97,6 @@ func ruleOfCrawl(s row.CrawlSettings) Rule {
 		r.Paused = scope.On
 	}
 	return r
-}
-
-// ofCrawl is the inverse of ruleOfCrawl.
-func (r *Rule) ofCrawl() row.CrawlSettings {
-	return row.CrawlSettings{Weight: max(1, r.Weight), Paused: r.Paused == scope.On, Limits: quota.Limits(r.Limits)}
 }
 
 // CheckCrawl returns an error for a rule that no crawl can have.

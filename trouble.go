@@ -34,7 +34,7 @@ func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
 	if lease := s.core.LeaseNumber(token); failed {
 		kind := p.outcome.Failure
 		old, now = s.core.Failed(id, k, trouble.Failure{
-			Kind: uint8(kind), Slows: slowing(kind), Paced: kind == FailureTooMany || k.RetryAfter > 0, Lease: lease, Last: s.token,
+			Kind: uint8(kind), Slows: kind.Slows(), Paced: kind == FailureTooMany || k.RetryAfter > 0, Lease: lease, Last: s.token,
 		})
 	} else {
 		old, now = s.core.Succeeded(id, k, lease, p.outcome.Duration)
@@ -64,9 +64,9 @@ func (s *shard) tellTroubleLocked(h *mercator.Host, old, t *trouble.State, own b
 	s.emitLocked(e)
 }
 
-// slowing reports whether such a failure slows its host down. A name that is not resolved
+// Slows reports whether the frontier backs off after such a failure. A name that is not resolved
 // says nothing about the host's server, and a 5xx may be due to the page.
-func slowing(k Failure) bool {
+func (k Failure) Slows() bool {
 	return k == FailureConnect || k == FailureTimeout || k == FailureUnavailable || k == FailureTooMany
 }
 

@@ -218,34 +218,7 @@ const (
 	storeCalm  = int64(5 * time.Second)     // without a failed commit the Spill works again
 )
 
-// storeWorksLocked reports that commits succeed again, once they have for some time.
-func (s *shard) storeWorksLocked() {
-	e := s.events
-	if e.failedNow == 0 || s.clock.Elapsed()-e.failedAt < storeCalm {
-		return
-	}
-	e.failed.Over(commitReason)
-	s.emitLocked(event.Event{Kind: event.StoreWorks, Count: e.failedNow})
-	e.failedNow = 0
-}
-
 const commitReason = "commit"
-
-// commitFailedLocked takes note of a commit that failed.
-func (s *shard) commitFailedLocked(err error) {
-	s.events.failedNow++
-	s.events.failedAt = s.clock.Elapsed()
-	s.emitLocked(event.Event{Kind: event.StoreError, Reason: commitReason, Err: err})
-	s.storeFailedLocked(err)
-}
-
-// storeFailedLocked ends the handing out after an error of the Spill's that only opening it
-// again ends: what a lease would lead to could not be stored.
-func (s *shard) storeFailedLocked(err error) {
-	if s.lost == nil && errors.Is(err, ErrReopen) {
-		s.lost = fmt.Errorf("frontier: nothing is handed out: %w", err)
-	}
-}
 
 // guard calls code of the user's where no call waits for it, or another call than its own does, in a
 // goroutine of its own: neither a panic nor runtime.Goexit ends the caller. After one of them the next
@@ -323,5 +296,32 @@ func (q *events) deliver(e event.Event, lost int64) {
 	}
 	if q.handler != nil {
 		q.handler(e)
+	}
+}
+
+// Works reports that commits succeed again, once they have for some time.
+func (f inside) Works() {
+	e := f.events
+	if e.failedNow == 0 || f.clock.Elapsed()-e.failedAt < storeCalm {
+		return
+	}
+	e.failed.Over(commitReason)
+	f.emitLocked(event.Event{Kind: event.StoreWorks, Count: e.failedNow})
+	e.failedNow = 0
+}
+
+// Failed takes note of a commit that failed.
+func (f inside) Failed(err error) {
+	f.events.failedNow++
+	f.events.failedAt = f.clock.Elapsed()
+	f.emitLocked(event.Event{Kind: event.StoreError, Reason: commitReason, Err: err})
+	f.Lost(err)
+}
+
+// Lost ends the handing out after an error of the Spill's that only opening it
+// again ends: what a lease would lead to could not be stored.
+func (f inside) Lost(err error) {
+	if f.lost == nil && errors.Is(err, ErrReopen) {
+		f.lost = fmt.Errorf("frontier: nothing is handed out: %w", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -123,7 +122,7 @@ func (s *Service) lateID(id string, o frontier.Outcome) error {
 	}
 	o.Add = nil
 	l, failed := in.lease, o.Result == frontier.Failed
-	slow := failed && slows(o.Failure)
+	slow := failed && o.Failure.Slows()
 	if in.open > 1 || l.Token() == 0 { // the host stays reserved
 		l, _ = frontier.RestoreLease(id, frontier.Lease{Host: in.host})
 		if (in.slowed || in.failed && failed && !slow) && o.Result < frontier.Requeue && !o.Uncontacted {
@@ -143,11 +142,6 @@ func (s *Service) lateID(id string, o frontier.Outcome) error {
 	in.open--
 	in.failed, in.slowed = in.failed || failed, in.slowed || slow
 	return nil
-}
-
-// slows reports whether the frontier backs off after such a failure.
-func slows(k frontier.Failure) bool {
-	return slices.Contains([]frontier.Failure{frontier.FailureConnect, frontier.FailureTimeout, frontier.FailureUnavailable, frontier.FailureTooMany}, k)
 }
 
 // lateExtend reserves a host for longer when a client extends its inherited lease.

@@ -28,18 +28,13 @@ func ClientName(who, address string) string {
 // client returns the operator's name for the client that sent the request.
 func (c *call) client() string { return ClientName(c.who, c.r.RemoteAddr) }
 
-// fits reports whether a lease matches a query.
-func (c *contact) fits(id string, q *console.LeaseQuery) bool {
-	return (q.Lease == "" || q.Lease == id) && (q.Client == "" || q.Client == c.client) && q.Scope.Contains(c.host, c.of.crawl)
-}
-
 // outstanding returns the leases that match a query, by ID.
 func (s *Service) outstanding(q *console.LeaseQuery) map[string]contact {
 	s.contacts.mu.Lock()
 	defer s.contacts.mu.Unlock()
 	all := map[string]contact{}
 	for id, c := range s.contacts.out {
-		if c.fits(id, q) {
+		if (q.Lease == "" || q.Lease == id) && (q.Client == "" || q.Client == c.client) && q.Scope.Contains(c.host, c.of.crawl) {
 			all[id] = c
 		}
 	}

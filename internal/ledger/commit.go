@@ -3,6 +3,9 @@
 package ledger
 
 import (
+	"errors"
+	"syscall"
+
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/mercator"
 	"github.com/seed-7440039f/frontier/internal/move"
@@ -40,7 +43,7 @@ func (l *Ledger) commitGroup() bool {
 	}
 	b.Admit = l.admissions(group)
 	err := l.commitCounted(b, lastSeq)
-	if err != nil && noRoom(err) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		group, b, err = l.commitAlone(group, b, err)
 	}
 	bytes := move.LogBytes(b)

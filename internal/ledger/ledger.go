@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/seed-7440039f/frontier/event"
@@ -280,9 +279,4 @@ func (l *Ledger) ComesAgain(seq uint64, as *Entry) (undo func()) {
 		}
 		l.again[seq] = before
 	}
-}
-
-// noRoom reports whether the Spill refused a batch because its disk is full.
-func noRoom(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

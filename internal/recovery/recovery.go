@@ -174,11 +174,6 @@ func (r *Recovery) tooHigh(p uint8) error {
 // moment is the moment of a stored time.
 func (r *Recovery) moment(ms int64) int64 { return r.Core.Clock.Moment(instant.FromMillis(ms)) }
 
-// mark is the fingerprint of a host's URL within a crawl.
-func (r *Recovery) mark(host string, crawl uint32, url []byte) storage.Mark {
-	return known.MarkOf(r.Core.Key, r.Forgotten.Of(host, crawl), crawl, string(url))
-}
-
 // finish puts the log's records into their queues, and hosts where they belong.
 func (r *Recovery) finish() {
 	r.blocks.End()
@@ -305,7 +300,8 @@ func (r *Recovery) superseded(x logged, seq uint64) bool {
 	c := r.Core
 	b := record.Must(c.Records.At(x.ref).Body())
 	q := c.Queues.At(x.queue)
-	return r.Notes.Outdated(r.mark(hostkey.String(c.NameOf(q.Host)), c.CrawlNumber(q), b.URL), seq)
+	host, crawl := hostkey.String(c.NameOf(q.Host)), c.CrawlNumber(q)
+	return r.Notes.Outdated(known.MarkOf(c.Key, r.Forgotten.Of(host, crawl), crawl, string(b.URL)), seq)
 }
 
 const (
