@@ -83,7 +83,6 @@ func (f inside) Share()                          { f.sharePopularLocked() }
 func (f inside) Emit(e event.Event)              { f.emitLocked(e) }
 func (f inside) Sweep(ds ...*tombstone.Deletion) { f.startSweepLocked(ds...) }
 
-// Report emits an event of the Spill's.
 func (f inside) Report(what string, err error) {
 	f.emit(event.Event{Kind: event.StoreError, Reason: what, Err: err})
 }
@@ -93,11 +92,17 @@ func (f inside) Go(walk func())  { f.sweepers.Go(walk) }
 func (f inside) LockOpen() error { return f.lockOpen() }
 func (f inside) LockPresent()    { f.lock() }
 
-func (f inside) LockWithHost(ctx context.Context, host string) error { return f.lockWithHost(ctx, host) }
+func (f inside) LockWithHost(ctx context.Context, host string) error {
+	return f.lockWithHost(ctx, host)
+}
 
-func (f inside) Load(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) { return f.readFor(ctx, p, want) }
+func (f inside) Load(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
+	return f.readFor(ctx, p, want)
+}
 
-func (f inside) SweepInSteps(step func(steps int) (done, wait bool)) bool { return f.sweepInSteps(step) }
+func (f inside) SweepInSteps(step func(steps int) (done, wait bool)) bool {
+	return f.sweepInSteps(step)
+}
 
 // WalkAndUnlock walks a host in steps of view.AtOnce, and calls rest without the lock between them.
 func (f inside) WalkAndUnlock(w *fifo.Walk, rest func()) {
@@ -131,11 +136,10 @@ func (f inside) LockWithHosts(of []ledger.Entry) error {
 	}
 }
 
-func (f inside) ListTimed() *timed.List { return f.reader.List() }
+func (f inside) ListTimed() *timed.List             { return f.reader.List() }
 func (f inside) ReadTimed(block uint32) (more bool) { return f.reader.ReadFor(block) }
-
-func (f inside) Token() uint64 { return f.token }
-func (f inside) Awaited() bool { return f.awaited() }
+func (f inside) Token() uint64                      { return f.token }
+func (f inside) Awaited() bool                      { return f.awaited() }
 
 // Fault gives an error to the next call of Next; with once, unless another waits for one.
 func (f inside) Fault(err error, once bool) {

@@ -128,7 +128,6 @@ type shard struct {
 	faults    []error       // for callers of Next: timed blocks were lost, or code of the user's panicked or ended its goroutine in no call of its own
 	readEnded chan struct{} // closed when a read of a host ends; nil if no call waits
 
-	// The disk.
 	ledger *ledger.Ledger
 	reader *readahead.Reader
 

@@ -27,7 +27,6 @@ func (f inside) LockAdvancedOpen() error { return f.lockAdvancedOpen() }
 func (f inside) LockAdvanced()           { f.lockAdvanced() }
 func (f inside) Lock()                   { f.mu.Lock() }
 func (f inside) Unlock()                 { f.mu.Unlock() }
-func (f inside) Yield()                  { f.yield() }
 
 // Alive returns ErrClosed after Close.
 func (f inside) Alive() error {

@@ -47,11 +47,6 @@ type Groups struct {
 	Concurrency int
 }
 
-// exempt reports whether an address makes no group.
-func (g *Groups) exempt(a netip.Addr) bool {
-	return slices.ContainsFunc(g.Exempt, func(p netip.Prefix) bool { return p.Contains(a) })
-}
-
 const (
 	addressTTL  = time.Minute // after this Addresses is called again; it may cache for longer
 	addressesAt = 1 << 16     // hosts remembered at most
@@ -191,7 +186,7 @@ func (r *run) join(ctx context.Context, l *frontier.Lease, url string) ([]netip.
 // joinAddress makes a lease join the group of an address before the address is contacted.
 func (r *run) joinAddress(l *frontier.Lease, addr netip.Addr) error {
 	c := r.c
-	if c.addresses == nil || c.opts.Groups.exempt(addr) || addrgroup.Assigned(l.Group) {
+	if c.addresses == nil || addrgroup.Exempt(c.opts.Groups.Exempt, addr) || addrgroup.Assigned(l.Group) {
 		return nil
 	}
 	name := addrgroup.Name(addr, c.opts.Groups.IPv6Bits) // validate has checked the bits

@@ -298,11 +298,6 @@ func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error
 	return r.done(l, frontier.Outcome{Result: frontier.PutOff, Next: l.LeasedAt, Move: true, Crawl: lot})
 }
 
-// bringBack ends the lease of a parked URL, which then waits in its original crawl again.
-func (r *run) bringBack(l frontier.Lease) error {
-	return r.done(l, frontier.Outcome{Result: frontier.PutOff, Next: l.LeasedAt, Move: true, Crawl: homeOf(l.Entry.Crawl)})
-}
-
 // isSeed reports whether a URL was not found as a link: it is a seed, or the target of a seed's
 // redirect.
 func isSeed(e frontier.Entry) bool { return e.Depth == 0 }

@@ -52,7 +52,7 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 		return false, r.handBack(l, 0, 0)
 	}
 	if isLot(l.Entry.Crawl) {
-		return false, r.bringBack(l)
+		return false, r.done(l, frontier.Outcome{Result: frontier.PutOff, Next: l.LeasedAt, Move: true, Crawl: homeOf(l.Entry.Crawl)}) // it waits in its original crawl again
 	}
 	if why, trap := c.refuseAgain(l); why.Refused() {
 		c.log.Debug("a URL is not wanted", "url", fetch.Redact(l.Entry.URL), "rule", why.Rule, "detail", why.Detail)

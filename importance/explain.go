@@ -1,12 +1,8 @@
-// This file says what is known of a URL, in numbers and in a sentence.
+// This file says what is known of a URL.
 
 package importance
 
 import (
-	"fmt"
-	"math"
-	"strings"
-
 	"github.com/seed-7440039f/frontier"
 )
 
@@ -38,30 +34,6 @@ func (x *Estimator) Explain(e frontier.Entry) Explanation {
 	}
 }
 
-// String returns the explanation as a sentence.
-func (x Explanation) String() string {
-	var b strings.Builder
-	if x.Score == Trust {
-		format := "%.2g %% of a seed's cash"
-		if x.Worth >= 0.995 { // else there is an exponent
-			format = "%.0f %% of a seed's cash"
-		}
-		fmt.Fprintf(&b, format, 100*x.Worth)
-	} else {
-		fmt.Fprintf(&b, "about %.0f link%s found", x.Worth, plural(int(math.Round(x.Worth))))
-	}
-	fmt.Fprintf(&b, " (level %d); its host: ", x.Level)
-	if x.Pages == 0 {
-		b.WriteString("no page yet")
-		return b.String()
-	}
-	fmt.Fprintf(&b, "%d page%s, %.0f %% useful", x.Pages, plural(x.Pages), 100*x.Useful)
-	if x.Sunk > 0 {
-		fmt.Fprintf(&b, ", %d level%s down", x.Sunk, plural(x.Sunk))
-	}
-	return b.String()
-}
-
 // Counts are what an Estimator has counted since New.
 type Counts struct {
 	Links int64 // links that were found to known URLs
@@ -75,13 +47,6 @@ type Counts struct {
 // Counts returns what was counted. A snapshot keeps Covered.
 func (x *Estimator) Counts() Counts {
 	return Counts{Links: x.links.Load(), Noted: x.noted.Load(), Covered: x.score.covered()}
-}
-
-func plural(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return "s"
 }
 
 // Weight returns what a fresh copy of a page is worth compared with others, from 1e-4 to 1e4: its links (or

@@ -56,7 +56,6 @@ type source interface {
 	gather.Locker
 	LockAdvancedOpen() error // after the clocks that have run out were dealt with, while the frontier is open
 	LockAdvanced()           // also when it is closed
-	Yield()                  // gives the lock up for a moment
 
 	Core() *mercator.Core
 	Closed() bool               // with the lock

@@ -154,10 +154,12 @@ func (s *urlSearch) ofHost() error {
 		s.f.Unlock()
 	}()
 	for s.LookScheduled(scheduledAtOnce) { // before the walk: at its time a record begins to wait
-		s.f.Yield()
+		s.f.Unlock() // others may have it
+		s.f.Lock()
 	}
 	for s.Step(view.AtOnce) && !s.f.Closed() {
-		s.f.Yield()
+		s.f.Unlock() // others may have it
+		s.f.Lock()
 	}
 	s.f.Unlock()
 	for i := 0; i < len(s.Parts) && s.State == view.Nowhere; i++ {

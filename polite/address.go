@@ -112,7 +112,9 @@ func (c *contact) join(req *http.Request) error {
 		if t.Base != nil {
 			return nil
 		}
-		lookup = systemLookup
+		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
 	}
 	name, err := frontier.HostName(contacted(req.URL))
 	c.tunnel, c.fault = "", nil // of a turn that was missed
@@ -143,19 +145,10 @@ func (c *contact) joinAddress(a netip.Addr) error {
 	switch {
 	case !c.ended.IsZero():
 		return frontier.ErrNotLeased
-	case c.t.exempt(a) || addrgroup.Assigned(c.lease.Group):
+	case addrgroup.Exempt(c.t.Exempt, a) || addrgroup.Assigned(c.lease.Group):
 		return nil
 	}
 	return c.f.Join(&c.lease, addrgroup.Name(a, ipv6Bits))
-}
-
-// exempt reports whether an address makes no group.
-func (t *Transport) exempt(a netip.Addr) bool {
-	return slices.ContainsFunc(t.Exempt, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
-}
-
-func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
 // newBase returns a transport that connects to the address whose turn it is, and reads odd answers. It

@@ -90,9 +90,8 @@ func Export(ctx context.Context, f *frontier.Frontier, w io.Writer, o ExportOpti
 	from := view.Source(f).(source)
 	out, end := patience.LendWriter(w, frontier.ErrClosed)
 	defer end()
-	o.NoMarks = o.NoMarks || from.Options().NoDedup
 	_, err := patience.InTime(ctx, from.Abandoned(), func() (none struct{}, err error) {
-		return none, gather.Export(ctx, from.Gather(), out, gather.Options(o))
+		return none, gather.Export(ctx, from.Gather(), out, o.TempDir, o.Memory, o.NoMarks || from.Options().NoDedup)
 	})
 	return err
 }

@@ -366,7 +366,9 @@ func (x *extractor) meta() {
 		}
 	}
 	if name := strings.TrimSpace(lower(a.name)); name != "" && (name == "robots" || strings.EqualFold(name, x.opts.Agent)) {
-		x.page.Robots.addList(string(a.content))
+		for word := range strings.FieldsFuncSeq(string(a.content), func(r rune) bool { return r == ',' || r == ';' || r <= ' ' }) { // "noindex, nofollow"
+			x.page.Robots.add(word)
+		}
 	}
 }
 

@@ -20,13 +20,6 @@ func (d Directives) Merge(e Directives) Directives {
 	return Directives{d.NoIndex || e.NoIndex, d.NoFollow || e.NoFollow, d.NoArchive || e.NoArchive}
 }
 
-// addList adds a list of directives, "noindex, nofollow".
-func (d *Directives) addList(s string) {
-	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ';' || r <= ' ' }) {
-		d.add(word)
-	}
-}
-
 func (d *Directives) add(word string) {
 	switch strings.ToLower(word) {
 	case "noindex":

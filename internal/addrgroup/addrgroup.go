@@ -1,7 +1,10 @@
 // Package addrgroup names the groups of hosts that share an address.
 package addrgroup
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Name returns the name of an address's group: the address or, for IPv6, its network of
 // the given number of bits, 1 to 128. A NAT64 address, in 64:ff9b::/96, counts as the
@@ -29,4 +32,9 @@ func Assigned(group string) bool {
 	_, noAddress := netip.ParseAddr(group)
 	_, noNetwork := netip.ParsePrefix(group)
 	return noAddress != nil && noNetwork != nil
+}
+
+// Exempt reports whether an address is in one of some networks, whose hosts make no group.
+func Exempt(in []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(in, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }

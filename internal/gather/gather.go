@@ -47,17 +47,11 @@ type Locker interface {
 	Alive() error // storage.ErrClosed if it is closed; without the lock
 }
 
-// Options are what an export is like.
-type Options struct {
-	TempDir string // folder of the temporary file for more than Memory; empty: os.TempDir()
-	Memory  int    // bytes that sorting may use
-	NoMarks bool
-}
-
-// Export writes the content of a frontier as docs/export.md describes it.
-func Export(ctx context.Context, f Frontier, w io.Writer, o Options) (err error) {
-	x := &copier{Frontier: f, Writer: dump.NewWriter(o.TempDir, o.Memory), ctx: ctx}
-	x.Source, x.NoMarks = x, o.NoMarks
+// Export writes the content of a frontier as docs/export.md describes it. It sorts within memory bytes, and
+// beyond that with a temporary file in dir.
+func Export(ctx context.Context, f Frontier, w io.Writer, dir string, memory int, noMarks bool) (err error) {
+	x := &copier{Frontier: f, Writer: dump.NewWriter(dir, memory), ctx: ctx}
+	x.Source, x.NoMarks = x, noMarks
 	x.url = x.AddURL
 	defer func() {
 		if cerr := x.Close(); err == nil && cerr != nil {

@@ -215,7 +215,7 @@ func (r *Reader) arriveYielding(records []timed.Loaded) {
 		if err != nil {
 			r.up.Emit(event.Event{Kind: event.StoreError, Reason: "reading hosts of scheduled URLs", Count: int64(n), Err: err})
 			r.up.Lost(err)
-			if isCorrupt(err) {
+			if errors.As(err, new(*storage.CorruptError)) {
 				r.up.Fault(err, true)
 			}
 			c.RetryTimed(r.up.Now())
@@ -251,7 +251,7 @@ func (r *Reader) failed(err error) {
 	c.Timed.PurgeFailed()
 	r.up.Emit(event.Event{Kind: event.StoreError, Reason: "reading scheduled URLs", Count: int64(n), Err: err})
 	r.up.Lost(err)
-	if isCorrupt(err) {
+	if errors.As(err, new(*storage.CorruptError)) {
 		lost := int64(c.Timed.Lose()) // they stay on disk
 		*c.Stats.DueAt(at) -= lost
 		c.Stats.Unreadable += lost
@@ -390,8 +390,6 @@ func (r *Reader) ReadOutdated() {
 	}
 }
 
-func isCorrupt(err error) bool { return errors.As(err, new(*storage.CorruptError)) }
-
 // EachTimed calls fn, without the lock, with the records in timed blocks that are wanted and neither
 // finished nor superseded, until it returns false. It skips damaged blocks, which their reader reports.
 // moved reports that it skipped others because their records have come into memory or are finished.
@@ -418,7 +416,7 @@ func (r *Reader) EachTimed(ctx context.Context, blocks []timeheap.Item, wanted f
 		case gone:
 			moved = true
 			continue
-		case isCorrupt(err):
+		case errors.As(err, new(*storage.CorruptError)):
 			continue
 		case err != nil:
 			return moved, err

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-7440039f/frontier/recrawl/plan"
 	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier/recrawl/plan"
 )
 
 // anyModel draws a model of up to 6 buckets and periods, of numbers that are odd.

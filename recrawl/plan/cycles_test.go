@@ -4,9 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"github.com/seed-7440039f/frontier/recrawl/plan"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/recrawl/plan"
 )
 
 // The paper's advice: strategy 2 in early cycles drives the number of obsolete pages

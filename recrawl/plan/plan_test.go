@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7440039f/frontier/recrawl"
-	"github.com/seed-7440039f/frontier/recrawl/plan"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier/recrawl"
+	"github.com/seed-7440039f/frontier/recrawl/plan"
 )
 
 func solve(t testing.TB, m *plan.Model) *plan.Plan {

@@ -182,7 +182,9 @@ func (e *data) descend(ctx context.Context, sweeps, patience int) float64 {
 			v = e.simulate()
 			back = v < best*(1-1e-6) && k < sweeps/2
 		} else {
-			e.adjoint()
+			for t := e.T; t >= 1; t-- {
+				e.adjointAt(t)
+			}
 			v = e.forward()
 		}
 		if since++; v < best*(1-1e-6) {

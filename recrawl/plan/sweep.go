@@ -30,15 +30,8 @@ func (e *data) backward() {
 	}
 }
 
-// adjoint computes the value of one more page at the end of each period, if the shares f stay as
-// they are.
-func (e *data) adjoint() {
-	for t := e.T; t >= 1; t-- {
-		e.adjointAt(t)
-	}
-}
-
-// adjointAt computes it for one period from the next one.
+// adjointAt computes the value of one more page at the end of a period from that at the end of the next one, if the
+// shares f stay as they are.
 func (e *data) adjointAt(t int) {
 	n, first := e.n, (t-1)*e.n
 	if t == e.T {
