@@ -70,6 +70,7 @@ func ExampleEstimator_Visit() {
 			log.Fatal(err)
 		}
 	}
-	fmt.Println(est.Explain(frontier.Entry{URL: "http://a.example/1"}))
+	x := est.Explain(frontier.Entry{URL: "http://a.example/1"})
+	fmt.Printf("about %.0f link found (level %d); its host: %d pages, %.0f %% useful\n", x.Worth, x.Level, x.Pages, 100*x.Useful)
 	// Output: about 1 link found (level 4); its host: 4 pages, 100 % useful
 }
