@@ -242,6 +242,7 @@ func TestTheLogHoldsNoPasswords(t *testing.T) {
 	assert.NotContains(t, err.Error(), "hunter2")
 	assert.Contains(t, logged.String(), "urls=2")
 	assert.NotContains(t, logged.String(), "hunter2")
+	assert.NotContains(t, logged.String(), "b.example", "URLs may have a password that is not seen as one")
 	assert.NotContains(t, logged.String(), w.c.Token())
 }
 
